@@ -1,0 +1,157 @@
+//! The operator table of the engine's language: one record per MIL operator.
+//!
+//! The parser, the verifier, every device and every writer use these records and nothing else. A record says what the operator
+//! is called, what it takes, when it is legal, what shape it gives, what it means in f64, how exactly the engine's arithmetic is
+//! known, and which chips have it according to whom.
+
+mod arguments;
+mod table;
+
+pub use arguments::{Argument, Arguments, OpError};
+pub use table::{OpTable, builtin};
+
+use crate::{Array, DType, TensorType};
+
+/// One operator of MIL.
+#[derive(Debug)]
+pub struct MilOp {
+    /// MIL keyword.
+    pub name: &'static str,
+    /// First op-set that has it, for example `ios15`.
+    pub opset: &'static str,
+    /// One sentence: what it computes.
+    pub summary: &'static str,
+    /// Inputs by MIL's own keywords.
+    pub ports: &'static [PortSpec],
+    /// Rules checked in order before [`MilOp::infer`].
+    pub constraints: &'static [Constraint],
+    /// Result types.
+    pub infer: fn(&Arguments<'_>) -> Result<Vec<TensorType>, OpError>,
+    /// Result values in f64, not rounded; called only where the constraints hold.
+    pub meaning: fn(&Arguments<'_>) -> Result<Vec<Array>, OpError>,
+    /// How well the engine's arithmetic for it is known.
+    pub arithmetic: Arithmetic,
+    /// Chip families that have it.
+    pub support: Support,
+}
+
+/// One input of an operator.
+#[derive(Debug)]
+pub struct PortSpec {
+    /// MIL keyword.
+    pub name: &'static str,
+    /// What may stand there.
+    pub kind: PortKind,
+    /// Element types allowed.
+    pub dtypes: &'static [DType],
+    /// What holds where the port is left out.
+    pub default: Default,
+}
+
+/// What may stand at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// Any value.
+    Tensor,
+    /// A value known when the program is compiled.
+    Constant,
+    /// A tuple of values.
+    Variadic,
+}
+
+/// The value of a port that is left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Default {
+    /// It may not be left out.
+    Required,
+    /// Left out means absent; the operator says what follows.
+    Absent,
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A bool.
+    Flag(bool),
+    /// A string.
+    Text(&'static str),
+    /// An integer vector.
+    Ints(&'static [i64]),
+}
+
+/// A rule that every use of the operator obeys. The label stands in the error and in the name of its negative test.
+#[derive(Debug)]
+pub struct Constraint {
+    /// `C1`, `C2`, ...
+    pub label: &'static str,
+    /// The rule in words, with what to do where that is not obvious.
+    pub rule: &'static str,
+    /// Whether it holds.
+    pub holds: fn(&Arguments<'_>) -> bool,
+}
+
+/// How well the engine's arithmetic for an operator is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Published figures are reproduced to every digit; the text names rule and source.
+    Exact(&'static str),
+    /// A stand-in of the right size; the text names rule and source.
+    Modelled(&'static str),
+    /// Moves bits, computes nothing.
+    Copy,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// Lowest chip generation that has the operator, by Apple's A-series number of its engine (A13 is the M1's).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Support {
+    /// First family with a native form; `None` where no engine has one.
+    pub native_from: Option<u8>,
+    /// Who says so.
+    pub source: &'static str,
+}
+
+/// The ANE guide, arXiv 2606.22283, appendix A (operator by device).
+pub const GUIDE: &str = "ANE guide, arXiv 2606.22283, appendix A";
+
+/// Native on every family from A13 (M1) on, according to the ANE guide.
+pub const ALL_FAMILIES: Support = Support { native_from: Some(13), source: GUIDE };
+
+/// Element types an operator on the fp16 datapath takes; fp32 appears at program edges and in imported programs.
+pub const FLOATS: &[DType] = &[DType::Fp16, DType::Fp32];
+/// Index and attribute integers.
+pub const INTS: &[DType] = &[DType::Int32, DType::UInt32, DType::Int16, DType::UInt16, DType::Int8, DType::UInt8];
+/// A bool.
+pub const BOOL: &[DType] = &[DType::Bool];
+/// A string.
+pub const TEXT: &[DType] = &[DType::String];
+/// Anything a tensor of activations can hold.
+pub const ANY: &[DType] =
+    &[DType::Fp16, DType::Fp32, DType::Bool, DType::Int8, DType::UInt8, DType::Int16, DType::UInt16, DType::Int32, DType::UInt32];
+
+/// A port for a tensor.
+pub const fn tensor(name: &'static str, dtypes: &'static [DType]) -> PortSpec {
+    PortSpec { name, kind: PortKind::Tensor, dtypes, default: Default::Required }
+}
+
+/// A port for a tensor that may be left out.
+pub const fn optional(name: &'static str, dtypes: &'static [DType]) -> PortSpec {
+    PortSpec { name, kind: PortKind::Tensor, dtypes, default: Default::Absent }
+}
+
+/// A port for a value known at compile time.
+pub const fn constant(name: &'static str, dtypes: &'static [DType], default: Default) -> PortSpec {
+    PortSpec { name, kind: PortKind::Constant, dtypes, default }
+}
+
+/// A port for a tuple.
+pub const fn variadic(name: &'static str, dtypes: &'static [DType]) -> PortSpec {
+    PortSpec { name, kind: PortKind::Variadic, dtypes, default: Default::Required }
+}
+
+impl MilOp {
+    /// Position of a port.
+    pub fn port(&self, name: &str) -> Option<usize> {
+        self.ports.iter().position(|port| port.name == name)
+    }
+}

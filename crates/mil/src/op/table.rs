@@ -1,0 +1,41 @@
+//! The operators that come with this crate, and tables that add one's own.
+
+use super::MilOp;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// Operators by keyword.
+#[derive(Clone, Debug)]
+pub struct OpTable {
+    by_name: HashMap<&'static str, &'static MilOp>,
+}
+
+impl OpTable {
+    /// The operators of this crate plus `extra`; a name that is already there is replaced.
+    pub fn with(extra: &[&'static MilOp]) -> Self {
+        let mut table = builtin().clone();
+        table.by_name.extend(extra.iter().map(|op| (op.name, *op)));
+        table
+    }
+
+    /// The operator of that name.
+    pub fn get(&self, name: &str) -> Option<&'static MilOp> {
+        self.by_name.get(name).copied()
+    }
+
+    /// All operators, by name.
+    pub fn all(&self) -> Vec<&'static MilOp> {
+        let mut all: Vec<_> = self.by_name.values().copied().collect();
+        all.sort_by_key(|op| op.name);
+        all
+    }
+}
+
+/// The operators of this crate.
+pub fn builtin() -> &'static OpTable {
+    static TABLE: OnceLock<OpTable> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let families: [&[MilOp]; 0] = [];
+        OpTable { by_name: families.into_iter().flatten().map(|op| (op.name, op)).collect() }
+    })
+}
