@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Makes one of the project's Python environments at the repository's root.
+#
+#   scripts/venv.sh test       .venv            oracles of the test suite (PyTorch included)
+#   scripts/venv.sh demo       .venv-demo       onnx and onnxruntime for `make demo`
+#   scripts/venv.sh upstream   .venv-upstream   the Python package that MIL text is compared with
+#
+# A stamp holding the hash of all that went in is written last, so an environment that is complete
+# costs nothing and no network to check, and one that was interrupted is made anew.
+# PYTHON names the interpreter to use (default python3, at least 3.10).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+python=${PYTHON:-python3}
+requirements=testing/python/requirements
+kind=${1:?usage: scripts/venv.sh test|demo|upstream}
+case $kind in
+  test) folder=.venv; files=(test.txt torch.txt torch-light.txt) ;;
+  demo) folder=.venv-demo; files=(demo.txt) ;;
+  upstream) folder=.venv-upstream; files=(upstream.txt) ;;
+  *) echo "venv.sh: no environment is called '$kind'; say test, demo or upstream" >&2; exit 2 ;;
+esac
+
+# Where the stamp is, what it must say: the pins, the code that installs them, the interpreter.
+stamp=$folder/.complete
+key() {
+  {
+    (cd "$requirements" && cat constraints.txt "${files[@]}")
+    cat scripts/venv.sh scripts/torch_stubs.py
+    "$python" -c 'import sys; print(sys.version, sys.base_prefix, sys.platform)'
+  } | "$python" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'
+}
+wanted=$(key)
+complete() { [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; }
+if complete; then exit 0; fi
+
+# One maker at a time; whoever waited may find the work done.
+mkdir -p .cache
+if command -v flock >/dev/null; then
+  exec 9>".cache/venv-$kind.lock"
+  flock 9
+  if complete; then exit 0; fi
+fi
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
+  echo "venv.sh: $python is too old; Python 3.10 or newer is needed (set PYTHON)" >&2
+  exit 3
+}
+echo "making $folder (once; needs the network)" >&2
+rm -rf "$folder"
+"$python" -m venv "$folder"
+install() {
+  "$folder/bin/python" -m pip --disable-pip-version-check --no-input install --quiet \
+    --constraint "$requirements/constraints.txt" "$@"
+}
+case $kind in
+  test)
+    install -r "$requirements/test.txt" -r "$requirements/torch-light.txt"
+    install --no-deps -r "$requirements/torch.txt"
+    "$folder/bin/python" scripts/torch_stubs.py
+    "$folder/bin/python" -W ignore - 2>"$folder/imports.log" <<'PY' || { cat "$folder/imports.log" >&2; exit 1; }
+import coremltools, numpy, onnx, onnxruntime, safetensors, tokenizers, torch, torchvision
+from coremltools.libmilstoragepython import _BlobStorageReader
+assert (torch.ones(2, 2) @ torch.ones(2, 2)).sum() == 8 and not torch.cuda.is_available()
+PY
+    ;;
+  demo)
+    install -r "$requirements/demo.txt"
+    "$folder/bin/python" -c 'import numpy, onnx, onnxruntime, tokenizers'
+    ;;
+  upstream)
+    install --no-deps -r "$requirements/upstream.txt"
+    # Its import asks the system for the chip's name; the variable answers for it.
+    ANEFORGE_TARGET=h13 ANEFORGE_NO_AUTOBUILD=1 "$folder/bin/python" -c 'import aneforge, numpy'
+    ;;
+esac
+printf '%s\n' "$wanted" >"$stamp"
