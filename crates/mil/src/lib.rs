@@ -5,6 +5,7 @@
 
 mod array;
 mod body;
+mod check;
 mod dtype;
 pub mod op;
 mod program;
@@ -13,6 +14,7 @@ mod weight;
 
 pub use array::{Array, strides};
 pub use body::{Body, Constant, Operand, Operation, Output, Value, ValueId, ValueKind, unpack};
+pub use check::{SMALL_CONSTANT, VerifyError};
 pub use dtype::DType;
 pub use program::{Argument, Attribute, Function, Literal, LiteralValue, Location, Port, Program, Statement};
 pub use types::{DisplayShape, TensorType, Type};

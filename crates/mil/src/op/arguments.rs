@@ -8,7 +8,9 @@ use crate::{Array, DType, TensorType};
 pub struct Argument {
     /// Its type.
     pub ty: TensorType,
-    /// Its values: always present for constants, for other tensors only while a meaning is computed.
+    /// Whether it is known when the program is compiled. A large constant may be known without its values being loaded.
+    pub constant: bool,
+    /// Its values: present for small constants, for all other tensors only while a meaning is computed.
     pub value: Option<Array>,
     /// The text of a string constant.
     pub text: Option<String>,
@@ -86,8 +88,8 @@ impl<'a> Arguments<'a> {
                     let known: Vec<_> = spec.dtypes.iter().map(|dtype| dtype.keyword()).collect();
                     return Some(format!("is {} but takes {}", argument.ty, known.join(", ")));
                 }
-                let known = argument.value.is_some() || argument.text.is_some();
-                (spec.kind == PortKind::Constant && !known).then(|| "must be known when the program is compiled".to_string())
+                let known = argument.constant || spec.kind != PortKind::Constant;
+                (!known).then(|| "must be known when the program is compiled".to_string())
             });
             if let Some(problem) = problem {
                 return Err(OpError::Port { op: op.name, port: spec.name.to_string(), problem });
@@ -217,16 +219,21 @@ impl<'a> Arguments<'a> {
 impl Argument {
     /// An argument of which only the type is known.
     pub fn typed(ty: TensorType) -> Self {
-        Self { ty, value: None, text: None }
+        Self { ty, constant: false, value: None, text: None }
     }
 
-    /// An argument with its values.
+    /// A large constant of which only the type is loaded.
+    pub fn known(ty: TensorType) -> Self {
+        Self { ty, constant: true, value: None, text: None }
+    }
+
+    /// A constant with its values, or any tensor while a meaning is computed.
     pub fn valued(value: Array) -> Self {
-        Self { ty: value.ty.clone(), value: Some(value), text: None }
+        Self { ty: value.ty.clone(), constant: true, value: Some(value), text: None }
     }
 
     /// A string argument.
     pub fn string(text: impl Into<String>) -> Self {
-        Self { ty: TensorType::new(DType::String, []), value: None, text: Some(text.into()) }
+        Self { ty: TensorType::new(DType::String, []), constant: true, value: None, text: Some(text.into()) }
     }
 }

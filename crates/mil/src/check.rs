@@ -1,0 +1,88 @@
+//! Types the operations of a [`Body`] from the operator table: what every builder, pass and reader of bodies checks with.
+
+use crate::op::{Argument, Arguments, MilOp, OpError};
+use crate::{Body, Constant, Operand, TensorType, ValueId};
+
+/// Constants up to this many elements are handed to an operator's rules with their values; larger ones with their type alone.
+pub const SMALL_CONSTANT: usize = 4096;
+
+impl Body {
+    /// A value as an operator's rules see it.
+    pub fn argument(&self, id: ValueId) -> Argument {
+        let ty = self.ty(id);
+        match self.constant(id) {
+            None => Argument::typed(ty.clone()),
+            Some(Constant::Text(text)) => Argument::string(text.clone()),
+            Some(constant) if ty.count() <= SMALL_CONSTANT => {
+                constant.to_array(ty).map_or_else(|| Argument::known(ty.clone()), Argument::valued)
+            }
+            Some(_) => Argument::known(ty.clone()),
+        }
+    }
+
+    /// The arguments of a use of an operator, one list per port.
+    pub fn argument_ports(&self, arguments: &[Operand]) -> Vec<Vec<Argument>> {
+        arguments.iter().map(|operand| operand.values().iter().map(|&id| self.argument(id)).collect()).collect()
+    }
+
+    /// Checks a use of an operator against its record and gives the types of its results.
+    ///
+    /// # Errors
+    /// The first rule broken.
+    pub fn infer(&self, op: &'static MilOp, arguments: &[Operand]) -> Result<Vec<TensorType>, OpError> {
+        let ports = self.argument_ports(arguments);
+        (op.infer)(&Arguments::checked(op, &ports)?)
+    }
+
+    /// Checks the whole body: uses come after definitions, every operation is legal and has the types its record infers.
+    ///
+    /// # Errors
+    /// The first fault, with the operation's place and name.
+    pub fn verify(&self) -> Result<(), VerifyError> {
+        let mut defined: Vec<bool> = self.values.iter().map(|v| !matches!(v.kind, crate::ValueKind::Result { .. })).collect();
+        for (index, operation) in self.operations.iter().enumerate() {
+            let fault = |problem: String| VerifyError {
+                op: operation.op.name,
+                index,
+                name: operation.outputs.first().map(|&id| self.value(id).name.clone()).unwrap_or_default(),
+                problem,
+            };
+            let used = operation.arguments.iter().flat_map(Operand::values);
+            if let Some(id) = used.copied().find(|id| !defined.get(id.index()).copied().unwrap_or(false)) {
+                return Err(fault(format!("uses value {} before it is made", id.0)));
+            }
+            let inferred = self.infer(operation.op, &operation.arguments).map_err(|error| fault(error.to_string()))?;
+            let held: Vec<TensorType> = operation.outputs.iter().map(|&id| self.ty(id).clone()).collect();
+            if inferred != held {
+                let show = |types: &[TensorType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                return Err(fault(format!("holds {} but its record gives {}", show(&held), show(&inferred))));
+            }
+            for id in &operation.outputs {
+                defined[id.index()] = true;
+            }
+        }
+        match self.outputs.iter().find(|output| !defined.get(output.value.index()).copied().unwrap_or(false)) {
+            None => Ok(()),
+            Some(output) => Err(VerifyError {
+                op: "return",
+                index: self.operations.len(),
+                name: output.name.clone(),
+                problem: "is never made".to_string(),
+            }),
+        }
+    }
+}
+
+/// A body that breaks its own rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("operation {index} ({op} {name:?}): {problem}")]
+pub struct VerifyError {
+    /// Operator keyword.
+    pub op: &'static str,
+    /// Position in the body.
+    pub index: usize,
+    /// First result, or the output's name.
+    pub name: String,
+    /// What is wrong.
+    pub problem: String,
+}
