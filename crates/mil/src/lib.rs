@@ -5,6 +5,7 @@
 
 mod array;
 mod body;
+mod build;
 mod check;
 mod dtype;
 pub mod op;
@@ -14,6 +15,7 @@ mod weight;
 
 pub use array::{Array, strides};
 pub use body::{Body, Constant, Operand, Operation, Output, Value, ValueId, ValueKind, unpack};
+pub use build::{BuildError, Builder, Given};
 pub use check::{SMALL_CONSTANT, VerifyError};
 pub use dtype::DType;
 pub use program::{Argument, Attribute, Function, Literal, LiteralValue, Location, Port, Program, Statement};
