@@ -1,1 +1,4 @@
 //! runtime
+
+#[allow(unsafe_code)]
+pub mod kernel;
