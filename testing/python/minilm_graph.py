@@ -175,7 +175,10 @@ class MiniLm:
             x = self.layer(x, bias, index)
         result = self.pool(x, mask)
         writer.nodes.append(helper.make_node("Identity", [result], ["embedding"], "embedding"))
-        shape = [batch if batch is not None else "batch", length if length is not None else "length"]
+        shape = [
+            batch if batch is not None else "batch",
+            length if length is not None else "length",
+        ]
         inputs = [
             helper.make_tensor_value_info(name, TensorProto.INT64, shape)
             for name in ("input_ids", "attention_mask")

@@ -43,9 +43,7 @@ def cache_key(model: Path, sentences: list[str]) -> str:
         model / "tokenizer.json",
         model / "model.safetensors",
     ):
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest() if sys.version_info >= (3, 11)
-                          else hashlib.sha256(file.read()).digest())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
     digest.update(json.dumps(sentences).encode())
     return digest.hexdigest()[:24]
 

@@ -12,7 +12,14 @@ import argparse
 
 import numpy as np
 
-DISTRIBUTIONS = ("standard_normal", "random", "integers", "standard_normal_f32", "random_f32", "raw")
+DISTRIBUTIONS = (
+    "standard_normal",
+    "random",
+    "integers",
+    "standard_normal_f32",
+    "random_f32",
+    "raw",
+)
 
 
 def draw(rng: np.random.Generator, distribution: str, size: int) -> np.ndarray:

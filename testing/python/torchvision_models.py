@@ -28,7 +28,9 @@ NAMES = ("resnet18", "vit_b_16")
 LARGEST_ACTIVATION = 2000.0  # fp16 products saturate at 2^15
 
 
-def draw(generator: torch.Generator, like: torch.Tensor, mean: float, spread: float) -> torch.Tensor:
+def draw(
+    generator: torch.Generator, like: torch.Tensor, mean: float, spread: float
+) -> torch.Tensor:
     """Uniform values in mean +- spread."""
     return mean + spread * (2 * torch.rand(like.shape, generator=generator) - 1)
 

@@ -1,0 +1,20 @@
+# Everything is a script in scripts/; this file only names them.
+.PHONY: demo test bench fuzz lint clean
+
+demo: ## Embed sentences with a pretrained model and compare with onnxruntime
+	@scripts/demo.sh
+
+test: ## Lints, all tests, doc tests; sets up the Python oracles on the first run
+	@scripts/test.sh
+
+bench: ## Benchmarks, side by side with onnxruntime and the Python package
+	@scripts/bench.sh
+
+fuzz: ## Run the fuzz targets (needs cargo-fuzz)
+	@scripts/fuzz.sh
+
+lint: ## Formatting and lints alone
+	@scripts/lint.sh
+
+clean: ## Remove builds, environments, downloads and fixtures
+	rm -rf target .cache .venv .venv-demo .venv-upstream

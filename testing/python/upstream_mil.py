@@ -1,0 +1,232 @@
+"""MIL text and weights by the Python package aneforge 0.4.0, an independent writer, on any system.
+
+    upstream_mil.py cases FOLDER     each graph of upstream_cases.py into FOLDER/<name>/
+    upstream_mil.py time             times the lowering of a 12-layer encoder (protocol below)
+
+Runs in .venv-upstream, through the package's public interface, with stub_dispatcher.c in the place of
+its native library. A case folder holds
+
+    model.mil, weights.bin    as the package wrote them
+    case.json                 the graph's description, for a test to build it as well
+    arrays.safetensors        F16 "input.<name>" in the order of the program's inputs, F16
+                              "<node>.<constant>", and F64 "expected" by numpy_ops.py
+
+`time` prints "ready", then for each line "run" on standard input builds the graph anew and prints
+"ms <lowering> build_ms <building>": from a graph with weights in memory to both files on disk. It ends
+with "peak_rss_kib <n>". The encoder: S=128, D=768, FF=3072, 12 heads, 85 million weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy_ops
+import upstream_cases
+from safetensors.numpy import save_file
+
+LAYERS, LENGTH, WIDTH, INNER, HEADS = 12, 128, 768, 3072, 12
+
+
+def load_package(scratch: Path) -> Any:
+    """Imports aneforge with a stub library and with all of its caches under `scratch`."""
+    source = Path(__file__).with_name("stub_dispatcher.c")
+    library = scratch / f"stub-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.so"
+    if not library.exists():
+        temporary = scratch / f"stub-{os.getpid()}.so"
+        command = ["cc", "-shared", "-fPIC", "-O1", str(source), "-o", str(temporary)]
+        subprocess.run(command, check=True)
+        temporary.replace(library)
+    os.environ.update(
+        ANEFORGE_DYLIB=str(library.resolve()),
+        ANEFORGE_TARGET="h16s",
+        ANEFORGE_NO_AUTOBUILD="1",
+        ANEFORGE_CACHE=str(scratch / "cache"),
+        ANEFORGE_CACHE_DIR=str(scratch / "cache"),
+    )
+    warnings.simplefilter("ignore")
+    import aneforge
+
+    return aneforge
+
+
+def draw(description: dict[str, Any]) -> np.ndarray:
+    """The array that a description stands for."""
+    rng = np.random.default_rng(description["seed"])
+    values = rng.uniform(description["low"], description["high"], description["shape"])
+    return values.astype(np.float16)
+
+
+def apply(af: Any, node: dict[str, Any], inputs: list[Any], constants: dict[str, Any]) -> Any:
+    """One node through the package's own call for it."""
+    op, a = node["op"], node["attributes"]
+    x = inputs[0]
+    if op in ("add", "sub", "mul", "real_div"):
+        y = inputs[1] if len(inputs) > 1 else constants["y"]
+        return {
+            "add": lambda: x + y,
+            "sub": lambda: x - y,
+            "mul": lambda: x * y,
+            "real_div": lambda: x / y,
+        }[op]()
+    if op in ("maximum", "minimum", "select"):
+        return getattr(af, op)(*inputs)
+    if op == "bmm":
+        return x @ inputs[1]
+    if op == "matmul":
+        return x @ constants["weight"]
+    if op == "linear":
+        return x.linear(constants["weight"], constants.get("bias"))
+    if op == "muls":
+        return x * a["scalar"]
+    if op == "adds":
+        return x.adds(a["scalar"])
+    if op == "concat":
+        return af.concat(inputs, axis=a["axis"])
+    if op == "split":
+        return af.split(x, a["num_splits"], axis=a["axis"])[a["part"]]
+    if op == "reshape":
+        return x.reshape(*a["shape"])
+    if op == "mha":
+        return af.mha(x, **constants, **a)
+    if op in ("conv", "batch_norm"):
+        return getattr(af, op)(x, **constants, **a)
+    return getattr(x, op)(*inputs[1:], **constants, **a)
+
+
+def lower(af: Any, output: Any, folder: Path) -> None:
+    """Writes model.mil and weights.bin; the shortest of the package's compile paths."""
+    af.compile(output, build_dir=str(folder), opt=0)
+
+
+def write_case(af: Any, case: dict[str, Any], folder: Path) -> None:
+    """All files of one case."""
+    tensors, values = {}, {}
+    arrays: dict[str, np.ndarray] = {}
+    for name, description in case["inputs"].items():
+        tensors[name] = af.input(tuple(description["shape"]))
+        arrays[f"input.{name}"] = draw(description)
+        values[name] = arrays[f"input.{name}"].astype(np.float64)
+    for node in case["nodes"]:
+        constants = {key: draw(entry) for key, entry in node["constants"].items()}
+        arrays |= {f"{node['id']}.{key}": value for key, value in constants.items()}
+        tensors[node["id"]] = apply(af, node, [tensors[key] for key in node["inputs"]], constants)
+        wide = {key: value.astype(np.float64) for key, value in constants.items()}
+        operator = numpy_ops.OPERATORS[node["op"]]
+        values[node["id"]] = operator(
+            [values[key] for key in node["inputs"]], wide, node["attributes"]
+        )
+    expected = np.asarray(values[case["output"]], np.float64)
+    if tuple(tensors[case["output"]].shape) != expected.shape:
+        sys.exit(
+            f"{case['name']}: shape {tensors[case['output']].shape}, expected {expected.shape}"
+        )
+    lower(af, tensors[case["output"]], folder)
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    arrays["expected"] = np.ascontiguousarray(expected)
+    save_file(arrays, folder / "arrays.safetensors")
+    (folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
+
+
+def write_cases(af: Any, target: Path) -> None:
+    """All cases, moved into place together."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+    try:
+        cases = upstream_cases.all_cases()
+        for case in cases:
+            folder = work / case["name"]
+            folder.mkdir()
+            write_case(af, case, folder)
+        shutil.rmtree(target, ignore_errors=True)
+        work.replace(target)
+        target.chmod(0o755)
+        print(f"{target}: {len(cases)} cases", file=sys.stderr)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def encoder_weights() -> list[dict[str, np.ndarray]]:
+    """Random weights of every layer; float32, as a checkpoint holds them."""
+    rng = np.random.default_rng(0)
+
+    def matrix(rows: int, columns: int) -> np.ndarray:
+        values = rng.standard_normal((rows, columns), dtype=np.float32)
+        values *= columns**-0.5
+        return values
+
+    layers = []
+    for _ in range(LAYERS):
+        layer = {f"W{letter}": matrix(WIDTH, WIDTH) for letter in "qkvo"}
+        layer |= {f"b{letter}": rng.standard_normal(WIDTH, dtype=np.float32) for letter in "qkvo"}
+        layer |= {"up": matrix(INNER, WIDTH), "down": matrix(WIDTH, INNER)}
+        layer |= {"up_bias": np.zeros(INNER, np.float32), "down_bias": np.zeros(WIDTH, np.float32)}
+        layer |= {"gamma": np.ones(WIDTH, np.float32), "beta": np.zeros(WIDTH, np.float32)}
+        layers.append(layer)
+    return layers
+
+
+def encoder(af: Any, layers: list[dict[str, np.ndarray]]) -> Any:
+    """A post-norm encoder with a gelu feed-forward part."""
+    x = af.input((LENGTH, WIDTH))
+    for layer in layers:
+        projections = {key: layer[key] for key in ("Wq", "bq", "Wk", "bk", "Wv", "bv", "Wo", "bo")}
+        attended = af.mha(x, **projections, n_heads=HEADS)
+        x = (x + attended).layer_norm(layer["gamma"], layer["beta"])
+        inner = x.linear(layer["up"], layer["up_bias"]).gelu()
+        x = (x + inner.linear(layer["down"], layer["down_bias"])).layer_norm(
+            layer["gamma"], layer["beta"]
+        )
+    return x
+
+
+def serve_timing(af: Any, scratch: Path) -> None:
+    """Answers "run" lines."""
+    layers = encoder_weights()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if line.strip() != "run":
+            break
+        begin = time.perf_counter()
+        output = encoder(af, layers)
+        built = time.perf_counter()
+        folder = Path(tempfile.mkdtemp(dir=scratch))
+        lower(af, output, folder)
+        lowered = time.perf_counter()
+        shutil.rmtree(folder)
+        milliseconds = (lowered - built) * 1e3
+        print(f"ms {milliseconds:.3f} build_ms {(built - begin) * 1e3:.3f}", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"peak_rss_kib {peak // 1024 if sys.platform == 'darwin' else peak}", flush=True)
+
+
+def main() -> None:
+    """Parses the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    cases = commands.add_parser("cases", help="write all cases")
+    cases.add_argument("folder", type=Path)
+    commands.add_parser("time", help="serve timings of a 12-layer encoder")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="upstream-") as scratch:
+        af = load_package(Path(scratch))
+        if arguments.command == "cases":
+            write_cases(af, arguments.folder)
+        else:
+            serve_timing(af, Path(scratch))
+
+
+if __name__ == "__main__":
+    main()
