@@ -41,7 +41,7 @@ upstream() {
   # The package asks macOS for the chip's name and lets the shell complain where there is none.
   "$ANEFORGE_UPSTREAM_PYTHON" "$python/upstream_mil.py" cases "$1/cases" 2>"$1/log" ||
     { cat "$1/log" >&2 && return 1; }
-  mv "$1/cases"/* "$1" && rmdir "$1/cases"
+  mv "$1/cases"/* "$1" && rmdir "$1/cases" && rm "$1/log"
 }
 
 make_set torchvision torchvision "$python/torchvision_models.py"
