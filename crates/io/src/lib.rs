@@ -1,1 +1,34 @@
-//! io
+//! Model files and the models in them.
+//!
+//! - [`SafeTensors`] maps weights and checks the whole header first; [`Loader`] hands them to a model.
+//! - [`NpyArray`] reads and writes numpy's `.npy`.
+//! - [`ModelFolder`] is a folder in Hugging Face layout, [`TextTokenizer`] its tokenizer.
+//!
+//! Everything that is written is written whole or not at all ([`write_whole`]).
+#![forbid(unsafe_code)]
+
+mod error;
+#[cfg(feature = "safetensors")]
+mod hf;
+#[cfg(feature = "safetensors")]
+mod loader;
+#[cfg(feature = "npy")]
+mod npy;
+#[cfg(feature = "safetensors")]
+mod safetensors;
+#[cfg(feature = "tokenizers")]
+mod tokenize;
+mod write;
+
+pub use error::IoError;
+#[cfg(feature = "safetensors")]
+pub use hf::{Config, ModelFolder};
+#[cfg(feature = "safetensors")]
+pub use loader::{Loader, Values};
+#[cfg(feature = "npy")]
+pub use npy::NpyArray;
+#[cfg(feature = "safetensors")]
+pub use safetensors::{SafeTensors, TensorInfo};
+#[cfg(feature = "tokenizers")]
+pub use tokenize::{TextTokenizer, Tokens};
+pub use write::write_whole;
