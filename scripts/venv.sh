@@ -7,7 +7,7 @@
 #
 # A stamp holding the hash of all that went in is written last, so an environment that is complete
 # costs nothing and no network to check, and one that was interrupted is made anew.
-# PYTHON names the interpreter to use (default python3, at least 3.10).
+# PYTHON names the interpreter to use (default python3; 3.11 to 3.13, which the pins have wheels for).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -21,12 +21,14 @@ case $kind in
   *) echo "venv.sh: no environment is called '$kind'; say test, demo or upstream" >&2; exit 2 ;;
 esac
 
-# Where the stamp is, what it must say: the pins, the code that installs them, the interpreter.
+# Where the stamp is, what it must say: this recipe's version, the pins, the stubs, the interpreter.
+recipe=1
 stamp=$folder/.complete
 key() {
   {
     (cd "$requirements" && cat constraints.txt "${files[@]}")
-    cat scripts/venv.sh scripts/torch_stubs.py
+    echo "$recipe $kind"
+    cat scripts/torch_stubs.py
     "$python" -c 'import sys; print(sys.version, sys.base_prefix, sys.platform)'
   } | "$python" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'
 }
@@ -42,11 +44,11 @@ if command -v flock >/dev/null; then
   if complete; then exit 0; fi
 fi
 
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
-  echo "venv.sh: $python is too old; Python 3.10 or newer is needed (set PYTHON)" >&2
+"$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || {
+  echo "venv.sh: the pinned packages need Python 3.11 to 3.13; set PYTHON to one" >&2
   exit 3
 }
-echo "making $folder (once; needs the network)" >&2
+echo "making $folder (once; some minutes and the network)" >&2
 rm -rf "$folder"
 "$python" -m venv "$folder"
 install() {
