@@ -10,7 +10,7 @@ scripts/fetch_minilm.sh
 scripts/fixtures.sh
 export ANEFORGE_BENCH_MODELS=$root/.cache/bench
 export ANEFORGE_PYTHON_SCRIPTS=$root/testing/python
-export RAYON_NUM_THREADS=2
+export ANEFORGE_THREADS=2 RAYON_NUM_THREADS=2
 "$ANEFORGE_PYTHON" testing/python/onnx_models.py "$ANEFORGE_BENCH_MODELS" \
   --torchvision "$ANEFORGE_FIXTURES/torchvision" --minilm "$ANEFORGE_MINILM"
 if [ $# -eq 0 ]; then set -- --workspace; fi
