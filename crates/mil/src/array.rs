@@ -22,12 +22,29 @@ impl Array {
         Self { ty, data }
     }
 
+    /// An array drawn from a seed: floats evenly between the ends of `range`, integers the same and then rounded and kept within
+    /// their type, bools by a coin; rounded to the element type. The same seed gives the same values on every machine.
+    pub fn seeded(ty: TensorType, seed: u64, (low, high): (f64, f64)) -> Self {
+        let mut state = seed;
+        let draw = |_| {
+            let unit = (split_mix(&mut state) >> 11) as f64 / (1u64 << 53) as f64;
+            let value = low + (high - low) * unit;
+            match ty.dtype {
+                DType::Bool => f64::from(u8::from(unit < 0.5)),
+                dtype if dtype.is_integer() => into_integer(value.round(), dtype),
+                _ => value,
+            }
+        };
+        let data = (0..ty.count()).map(draw).collect();
+        Self { ty, data }.rounded()
+    }
+
     /// Extent of each axis.
     pub fn shape(&self) -> &[usize] {
         &self.ty.shape
     }
 
-    /// The same values rounded to the element type: floats to nearest, ties to even.
+    /// The same values rounded to the element type: floats to nearest, ties to even; others stay as they are.
     pub fn rounded(mut self) -> Self {
         match self.ty.dtype {
             DType::Fp16 => self.data.iter_mut().for_each(|v| *v = half::f16::from_f64(*v).to_f64()),
@@ -42,6 +59,54 @@ impl Array {
     pub fn strides(&self) -> Vec<usize> {
         strides(&self.ty.shape)
     }
+
+    /// The same values under another shape of as many elements.
+    pub fn reshaped(mut self, shape: impl Into<Vec<usize>>) -> Self {
+        self.ty.shape = shape.into();
+        debug_assert_eq!(self.ty.count(), self.data.len(), "reshape to {} changes the number of elements", self.ty);
+        self
+    }
+
+    /// A dense copy of a strided view: element `i` of the result is at `offset + sum(i[axis] * strides[axis])`.
+    ///
+    /// Broadcasting (stride 0), transposing, slicing and reversing (negative strides) are all this. The view must lie inside the
+    /// array.
+    pub fn strided(&self, offset: usize, shape: &[usize], strides: &[isize]) -> Self {
+        let mut data = Vec::with_capacity(shape.iter().product());
+        copy_strided(&self.data, offset as isize, shape, strides, &mut data);
+        Self { ty: TensorType::new(self.ty.dtype, shape), data }
+    }
+
+    /// Axes in another order: axis `i` of the result is axis `permutation[i]` of `self`.
+    pub fn transposed(&self, permutation: &[usize]) -> Self {
+        let strides = self.strides();
+        let shape: Vec<_> = permutation.iter().map(|&axis| self.ty.shape[axis]).collect();
+        let permuted: Vec<_> = permutation.iter().map(|&axis| strides[axis] as isize).collect();
+        self.strided(0, &shape, &permuted)
+    }
+
+    /// Repeated along new leading axes and along axes of extent 1 until it has `shape`, by numpy's rules.
+    pub fn broadcast_to(&self, shape: &[usize]) -> Self {
+        let missing = shape.len().saturating_sub(self.ty.rank());
+        let own = self.strides();
+        let stride = |axis: usize| match axis.checked_sub(missing) {
+            Some(own_axis) if self.ty.shape[own_axis] != 1 => own[own_axis] as isize,
+            _ => 0,
+        };
+        self.strided(0, shape, &(0..shape.len()).map(stride).collect::<Vec<_>>())
+    }
+}
+
+fn copy_strided(from: &[f64], offset: isize, shape: &[usize], strides: &[isize], into: &mut Vec<f64>) {
+    match (shape, strides) {
+        ([extent], [1]) => into.extend_from_slice(&from[offset as usize..offset as usize + extent]),
+        ([extent, inner @ ..], [stride, inner_strides @ ..]) => {
+            for index in 0..*extent as isize {
+                copy_strided(from, offset + index * stride, inner, inner_strides, into);
+            }
+        }
+        _ => into.push(from[offset as usize]),
+    }
 }
 
 /// Row-major strides in elements of a dense tensor.
@@ -51,4 +116,30 @@ pub fn strides(shape: &[usize]) -> Vec<usize> {
         strides[axis - 1] = strides[axis] * shape[axis];
     }
     strides
+}
+
+/// A whole number moved into the range of an integer type, NaN to 0; other types leave it alone.
+pub(crate) fn into_integer(value: f64, dtype: DType) -> f64 {
+    let range = match dtype {
+        DType::Int4 => (-8.0, 7.0),
+        DType::Int8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
+        DType::Int16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        DType::Int32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        DType::Int64 => (i64::MIN as f64, i64::MAX as f64),
+        DType::UInt1 | DType::UInt2 | DType::UInt3 | DType::UInt4 | DType::UInt6 | DType::UInt8 | DType::UInt16 => {
+            (0.0, f64::from((1u32 << dtype.bits()) - 1))
+        }
+        DType::UInt32 => (0.0, f64::from(u32::MAX)),
+        DType::UInt64 => (0.0, u64::MAX as f64),
+        DType::Bool | DType::Fp16 | DType::Bf16 | DType::Fp32 | DType::Fp64 | DType::String => return value,
+    };
+    if value.is_nan() { 0.0 } else { value.clamp(range.0, range.1) }
+}
+
+/// One step of SplitMix64 (Steele, Lea, Flood 2014): a generator that fits in three lines and is the same everywhere.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

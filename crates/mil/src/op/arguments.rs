@@ -1,6 +1,6 @@
 //! What an operator sees of one use of it: types, constants and, when its meaning is asked for, values.
 
-use super::{Default, MilOp, PortKind};
+use super::{Default, GENERAL, MilOp, PortKind};
 use crate::{Array, DType, TensorType};
 
 /// One value at a port.
@@ -95,7 +95,7 @@ impl<'a> Arguments<'a> {
                 return Err(OpError::Port { op: op.name, port: spec.name.to_string(), problem });
             }
         }
-        match op.constraints.iter().find(|constraint| !(constraint.holds)(&arguments)) {
+        match GENERAL.iter().chain(op.constraints).find(|constraint| !(constraint.holds)(&arguments)) {
             None => Ok(arguments),
             Some(broken) => {
                 Err(OpError::Constraint { op: op.name, label: broken.label, rule: broken.rule, arguments: arguments.describe() })

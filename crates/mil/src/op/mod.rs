@@ -4,10 +4,36 @@
 //! is called, what it takes, when it is legal, what shape it gives, what it means in f64, how exactly the engine's arithmetic is
 //! known, and which chips have it according to whom.
 
+mod activation;
 mod arguments;
+mod attention;
+mod broadcast;
+mod case;
+mod cast;
+mod comparison;
+mod constexpr;
+mod convolution;
+mod convolution_transpose;
+mod elementwise_binary;
+mod elementwise_unary;
+mod family;
+mod gather;
+mod general;
+mod join;
+mod linear;
+mod normalization;
+mod pooling;
+mod rearrange;
+mod reduction;
+mod resize;
+mod shape;
+mod slice;
 mod table;
+mod window;
 
 pub use arguments::{Argument, Arguments, OpError};
+pub use case::{Case, Data, Expected, Given, OpenInterval, build, flag, float, given, int, ints, number, sample, text, values};
+pub use general::{GENERAL, MAX_ELEMENTS, MAX_RANK};
 pub use table::{OpTable, builtin};
 
 use crate::{Array, DType, TensorType};
@@ -33,7 +59,18 @@ pub struct MilOp {
     pub arithmetic: Arithmetic,
     /// Chip families that have it.
     pub support: Support,
+    /// Where generated inputs of a port lie, `(port, low, high)`; ports that are not listed take [`DEFAULT_DOMAIN`].
+    pub domain: &'static [(&'static str, f64, f64)],
+    /// Largest error of a careful device that stores fp16, relative to the largest magnitude in the exact result.
+    pub tolerance: f64,
+    /// Relative L2 error of a minimal program on an M5, where one is published (arXiv 2606.17090, operator sweep).
+    pub published_error: Option<f64>,
+    /// Hand-written uses with their expected results.
+    pub cases: &'static [Case],
 }
+
+/// Range of generated inputs where [`MilOp::domain`] says nothing.
+pub const DEFAULT_DOMAIN: (f64, f64) = (-2.0, 2.0);
 
 /// One input of an operator.
 #[derive(Debug)]
@@ -53,8 +90,10 @@ pub struct PortSpec {
 pub enum PortKind {
     /// Any value.
     Tensor,
-    /// A value known when the program is compiled.
+    /// A value known when the program is compiled; rules and inference may read it.
     Constant,
+    /// A tensor known when the program is compiled of which only the meaning reads the values: it is never loaded to be checked.
+    Weight,
     /// A tuple of values.
     Variadic,
 }
@@ -117,8 +156,20 @@ pub const GUIDE: &str = "ANE guide, arXiv 2606.22283, appendix A";
 /// Native on every family from A13 (M1) on, according to the ANE guide.
 pub const ALL_FAMILIES: Support = Support { native_from: Some(13), source: GUIDE };
 
+/// Native from a later family on, according to the ANE guide.
+pub const fn native_from(generation: u8) -> Support {
+    Support { native_from: Some(generation), source: GUIDE }
+}
+
+/// No engine has it, according to the ANE guide.
+pub const NOWHERE: Support = Support { native_from: None, source: GUIDE };
+
 /// Element types an operator on the fp16 datapath takes; fp32 appears at program edges and in imported programs.
 pub const FLOATS: &[DType] = &[DType::Fp16, DType::Fp32];
+/// Element types of arithmetic that also works on indices.
+pub const NUMBERS: &[DType] = &[DType::Fp16, DType::Fp32, DType::Int32];
+/// Element types of a quantised weight.
+pub const QUANTISED: &[DType] = &[DType::Int8, DType::UInt8, DType::Int4, DType::UInt4, DType::Fp16, DType::Fp32];
 /// Index and attribute integers.
 pub const INTS: &[DType] = &[DType::Int32, DType::UInt32, DType::Int16, DType::UInt16, DType::Int8, DType::UInt8];
 /// A bool.
@@ -144,6 +195,16 @@ pub const fn constant(name: &'static str, dtypes: &'static [DType], default: Def
     PortSpec { name, kind: PortKind::Constant, dtypes, default }
 }
 
+/// A port for a weight.
+pub const fn weight(name: &'static str, dtypes: &'static [DType]) -> PortSpec {
+    PortSpec { name, kind: PortKind::Weight, dtypes, default: Default::Required }
+}
+
+/// A port for a weight that may be left out.
+pub const fn optional_weight(name: &'static str, dtypes: &'static [DType]) -> PortSpec {
+    PortSpec { name, kind: PortKind::Weight, dtypes, default: Default::Absent }
+}
+
 /// A port for a tuple.
 pub const fn variadic(name: &'static str, dtypes: &'static [DType]) -> PortSpec {
     PortSpec { name, kind: PortKind::Variadic, dtypes, default: Default::Required }
@@ -153,5 +214,10 @@ impl MilOp {
     /// Position of a port.
     pub fn port(&self, name: &str) -> Option<usize> {
         self.ports.iter().position(|port| port.name == name)
+    }
+
+    /// Range of generated inputs of a port.
+    pub fn domain(&self, port: &str) -> (f64, f64) {
+        self.domain.iter().find(|row| row.0 == port).map_or(DEFAULT_DOMAIN, |row| (row.1, row.2))
     }
 }

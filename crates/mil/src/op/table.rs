@@ -35,7 +35,7 @@ impl OpTable {
 pub fn builtin() -> &'static OpTable {
     static TABLE: OnceLock<OpTable> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let families: [&[MilOp]; 0] = [];
-        OpTable { by_name: families.into_iter().flatten().map(|op| (op.name, op)).collect() }
+        let families: &[&[MilOp]] = &[super::activation::OPS, super::comparison::OPS, super::convolution::OPS, super::convolution_transpose::OPS, super::elementwise_binary::OPS, super::elementwise_unary::OPS, super::linear::OPS, super::pooling::OPS, super::reduction::OPS];
+        OpTable { by_name: families.iter().copied().flatten().map(|op| (op.name, op)).collect() }
     })
 }
