@@ -88,7 +88,7 @@ pub struct Operation {
 }
 
 /// What stands at a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// Nothing: the port is optional and its default holds.
     Absent,
