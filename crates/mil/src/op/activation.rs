@@ -1,9 +1,9 @@
 //! Activations: functions of one value, some with parameters, and softmax.
 
-use super::family::{
-    COMPOSED, PICKS, ROUNDED_ONCE, around, attribute, axis, integers, legal_axis, map, required, rule, unary,
+use super::family::{COMPOSED, PICKS, ROUNDED_ONCE, around, attribute, axis, integers, legal_axis, map, required, rule, unary};
+use super::{
+    Arguments, Case, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, float, given, int, sample, tensor, text, weight,
 };
-use super::{Arguments, Case, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, float, given, int, sample, tensor, text, weight};
 use crate::Array;
 
 const ALPHA: &[PortSpec] = &[tensor("x", FLOATS), required("alpha")];
@@ -40,7 +40,17 @@ pub(super) const OPS: &[MilOp] = &[
             &[(&[4], &[0.0, 0.5, 6.0, 6.0])],
             BY_HAND,
         )],
-        ..unary("relu6", "x kept between 0 and 6.", |a| map(a, |x| if x < 0.0 { 0.0 } else if x > 6.0 { 6.0 } else { x }))
+        ..unary("relu6", "x kept between 0 and 6.", |a| {
+            map(a, |x| {
+                if x < 0.0 {
+                    0.0
+                } else if x > 6.0 {
+                    6.0
+                } else {
+                    x
+                }
+            })
+        })
     },
     MilOp {
         published_error: Some(3.8e-3),
@@ -48,10 +58,7 @@ pub(super) const OPS: &[MilOp] = &[
         cases: &[Case::new(
             "logistic_function",
             &[("x", given(&[6], X))],
-            &[(
-                &[6],
-                &[0.11920292202211755, 0.3775406687981454, 0.5, 0.5621765008857981, 0.8175744761936437, 0.9525741268224334],
-            )],
+            &[(&[6], &[0.11920292202211755, 0.3775406687981454, 0.5, 0.5621765008857981, 0.8175744761936437, 0.9525741268224334])],
             NUMPY,
         )],
         ..unary("sigmoid", "1 / (1 + exp(-x)).", |a| map(a, sigmoid))
@@ -62,10 +69,7 @@ pub(super) const OPS: &[MilOp] = &[
         cases: &[Case::new(
             "x_times_its_sigmoid",
             &[("x", given(&[6], X))],
-            &[(
-                &[6],
-                &[-0.2384058440442351, -0.1887703343990727, 0.0, 0.14054412522144952, 1.2263617142904655, 2.8577223804673],
-            )],
+            &[(&[6], &[-0.2384058440442351, -0.1887703343990727, 0.0, 0.14054412522144952, 1.2263617142904655, 2.8577223804673])],
             NUMPY,
         )],
         ..unary("silu", "x times sigmoid(x).", |a| map(a, |x| x * sigmoid(x)))
@@ -108,9 +112,9 @@ pub(super) const OPS: &[MilOp] = &[
         ],
         ..unary("gelu", "x times the normal distribution's cumulative probability at x.", |a| {
             let f = match a.text("mode") {
-                Some("TANH_APPROXIMATION") => |x: f64| {
-                    0.5 * x * (1.0 + (std::f64::consts::FRAC_2_PI.sqrt() * (x + 0.044715 * x * x * x)).tanh())
-                },
+                Some("TANH_APPROXIMATION") => {
+                    |x: f64| 0.5 * x * (1.0 + (std::f64::consts::FRAC_2_PI.sqrt() * (x + 0.044715 * x * x * x)).tanh())
+                }
                 Some("SIGMOID_APPROXIMATION") => |x: f64| x * sigmoid(1.702 * x),
                 _ => |x: f64| 0.5 * x * (1.0 + libm::erf(x * std::f64::consts::FRAC_1_SQRT_2)),
             };
@@ -125,7 +129,14 @@ pub(super) const OPS: &[MilOp] = &[
             &[("x", given(&[6], X))],
             &[(
                 &[6],
-                &[0.1269280110429725, 0.4740769841801067, std::f64::consts::LN_2, 0.8259394198788436, 1.7014132779827524, 3.048587351573742],
+                &[
+                    0.1269280110429725,
+                    0.4740769841801067,
+                    std::f64::consts::LN_2,
+                    0.8259394198788436,
+                    1.7014132779827524,
+                    3.048587351573742,
+                ],
             )],
             NUMPY,
         )],
@@ -150,12 +161,7 @@ pub(super) const OPS: &[MilOp] = &[
     },
     MilOp {
         published_error: Some(7.6e-4),
-        cases: &[Case::new(
-            "approaches_one",
-            &[("x", given(&[3], &[-3.0, 0.0, 1.0]))],
-            &[(&[3], &[-0.75, 0.0, 0.5])],
-            BY_HAND,
-        )],
+        cases: &[Case::new("approaches_one", &[("x", given(&[3], &[-3.0, 0.0, 1.0]))], &[(&[3], &[-0.75, 0.0, 0.5])], BY_HAND)],
         ..unary("softsign", "x / (1 + abs(x)).", |a| map(a, |x| x / (1.0 + x.abs())))
     },
     MilOp {

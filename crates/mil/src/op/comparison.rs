@@ -64,12 +64,7 @@ pub(super) const OPS: &[MilOp] = &[
         ports: &[tensor("x", BOOL)],
         arithmetic: PICKS,
         tolerance: 0.0,
-        cases: &[Case::new(
-            "turns_both_values",
-            &[("x", values(DType::Bool, &[2], &[0.0, 1.0]))],
-            &[(&[2], &[1.0, 0.0])],
-            BY_HAND,
-        )],
+        cases: &[Case::new("turns_both_values", &[("x", values(DType::Bool, &[2], &[0.0, 1.0]))], &[(&[2], &[1.0, 0.0])], BY_HAND)],
         ..base("logical_not", "True where x is false.", same_as_x, |a| map(a, |x| truth(x == 0.0)))
     },
     MilOp {

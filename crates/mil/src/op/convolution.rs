@@ -3,7 +3,10 @@
 use super::family::{PRODUCTS, base, integers, rule};
 use super::general::result;
 use super::window::{self, Axis};
-use super::{Arguments, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, given, int, ints, optional, sample, tensor, text};
+use super::{
+    Arguments, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, given, int, ints, optional, sample,
+    tensor, text,
+};
 use crate::{Array, TensorType};
 use rayon::prelude::*;
 

@@ -3,7 +3,10 @@
 use super::family::{PRODUCTS, base, integers, rule};
 use super::general::computed;
 use super::window::{pad_type_known, well_formed};
-use super::{Arguments, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, given, int, ints, optional, sample, tensor, text};
+use super::{
+    Arguments, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, given, int, ints, optional, sample,
+    tensor, text,
+};
 use crate::{Array, TensorType, strides};
 use rayon::prelude::*;
 
@@ -108,7 +111,8 @@ fn groups(a: &Arguments<'_>) -> Option<usize> {
 /// Per spatial axis: stride, dilation, elements cut at the front, extent of the result.
 fn geometry(a: &Arguments<'_>) -> Vec<(i128, i128, i128, i128)> {
     let (x, weight) = (a.shape("x").get(2..).unwrap_or(&[]), a.shape("weight").get(2..).unwrap_or(&[]));
-    let list = |port, index: usize, otherwise| a.ints(port).and_then(|values| values.get(index).copied()).unwrap_or(otherwise).into();
+    let list =
+        |port, index: usize, otherwise| a.ints(port).and_then(|values| values.get(index).copied()).unwrap_or(otherwise).into();
     let axis = |(axis, (&extent, &kernel)): (usize, (&usize, &usize))| {
         let (stride, dilation): (i128, i128) = (list("strides", axis, 1), list("dilations", axis, 1));
         let reach = (kernel as i128 - 1) * dilation + 1;

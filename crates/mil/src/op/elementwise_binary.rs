@@ -2,7 +2,10 @@
 
 use super::broadcast::{BROADCASTS, SAME_DTYPE, infer_pair, zip};
 use super::family::{PICKS, ROUNDED_ONCE, base};
-use super::{Arguments, Arithmetic, BOOL, Case, Constraint, FLOATS, MilOp, NOWHERE, NUMBERS, OpError, PortSpec, given, sample, tensor, values};
+use super::{
+    Arguments, Arithmetic, BOOL, Case, Constraint, FLOATS, MilOp, NOWHERE, NUMBERS, OpError, PortSpec, given, sample, tensor,
+    values,
+};
 use crate::{Array, DType};
 
 const NUMBER_PAIR: &[PortSpec] = &[tensor("x", NUMBERS), tensor("y", NUMBERS)];

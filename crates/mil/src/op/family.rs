@@ -1,9 +1,7 @@
 //! What records of one family share.
 
 use super::general::result;
-use super::{
-    ALL_FAMILIES, Arguments, Arithmetic, Constraint, Default, FLOATS, INTS, MilOp, OpError, PortSpec, constant, tensor,
-};
+use super::{ALL_FAMILIES, Arguments, Arithmetic, Constraint, Default, FLOATS, INTS, MilOp, OpError, PortSpec, constant, tensor};
 use crate::{Array, TensorType};
 
 /// The only port of most unary operators.

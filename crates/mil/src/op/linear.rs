@@ -3,7 +3,10 @@
 use super::broadcast::{SAME_DTYPE, broadcast};
 use super::family::{PRODUCTS, base, rule};
 use super::general::result;
-use super::{Arguments, BOOL, Case, Default, FLOATS, MilOp, NUMBERS, OpError, TEXT, constant, flag, given, optional_weight, sample, tensor, text, variadic, weight};
+use super::{
+    Arguments, BOOL, Case, Default, FLOATS, MilOp, NUMBERS, OpError, TEXT, constant, flag, given, optional_weight, sample, tensor,
+    text, variadic, weight,
+};
 use crate::{Array, DType, TensorType, strides};
 use rayon::prelude::*;
 
@@ -48,7 +51,11 @@ pub(super) const OPS: &[MilOp] = &[
             ),
             Case::new(
                 "gram_matrix_of_columns",
-                &[("x", given(&[2, 2], &[1.0, 2.0, 3.0, 4.0])), ("y", given(&[2, 2], &[1.0, 2.0, 3.0, 4.0])), ("transpose_x", flag(true))],
+                &[
+                    ("x", given(&[2, 2], &[1.0, 2.0, 3.0, 4.0])),
+                    ("y", given(&[2, 2], &[1.0, 2.0, 3.0, 4.0])),
+                    ("transpose_x", flag(true)),
+                ],
                 &[(&[2, 2], &[10.0, 14.0, 14.0, 20.0])],
                 BY_HAND,
             ),
@@ -249,7 +256,8 @@ fn terms<'a>(a: &Arguments<'a>) -> Option<[&'a str; 3]> {
         term.bytes().enumerate().all(|(index, letter)| letter.is_ascii_lowercase() && !term.as_bytes()[..index].contains(&letter))
     };
     let [x, y] = a.all("values") else { return None };
-    (terms.iter().all(|term| plain(term)) && first.trim().len() == x.ty.rank() && second.trim().len() == y.ty.rank()).then_some(terms)
+    (terms.iter().all(|term| plain(term)) && first.trim().len() == x.ty.rank() && second.trim().len() == y.ty.rank())
+        .then_some(terms)
 }
 
 /// Extent of each letter, in order of appearance.

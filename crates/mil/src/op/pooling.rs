@@ -3,7 +3,10 @@
 use super::family::{COMPOSED, PICKS, REDUCED, base, integers, rule};
 use super::general::result;
 use super::window::{self, Axis};
-use super::{Arguments, BOOL, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, flag, given, ints, sample, tensor, text};
+use super::{
+    Arguments, BOOL, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, flag, given, ints, sample,
+    tensor, text,
+};
 use crate::{Array, TensorType};
 
 const PORTS: &[PortSpec] = &[

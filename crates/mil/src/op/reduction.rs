@@ -119,12 +119,7 @@ pub(super) const OPS: &[MilOp] = &[
             "The root of the sum of squares over axes.",
             |a| fold(a, |values| values.iter().map(|x| x * x).sum::<f64>().sqrt()),
             &[
-                Case::new(
-                    "three_four_five",
-                    &[("x", given(&[1, 2], &[3.0, -4.0])), ("axes", LAST)],
-                    &[(&[1], &[5.0])],
-                    BY_HAND,
-                ),
+                Case::new("three_four_five", &[("x", given(&[1, 2], &[3.0, -4.0])), ("axes", LAST)], &[(&[1], &[5.0])], BY_HAND),
                 Case::oracle("plane", PLANE),
             ],
         )
@@ -147,12 +142,7 @@ pub(super) const OPS: &[MilOp] = &[
             "reduce_log_sum",
             "The logarithm of the sum over axes.",
             |a| fold(a, |values| values.iter().sum::<f64>().ln()),
-            &[Case::new(
-                "rows",
-                &[("x", POSITIVE), ("axes", LAST)],
-                &[(&[2], &[2.0 * std::f64::consts::LN_2, 0.0])],
-                BY_HAND,
-            )],
+            &[Case::new("rows", &[("x", POSITIVE), ("axes", LAST)], &[(&[2], &[2.0 * std::f64::consts::LN_2, 0.0])], BY_HAND)],
         )
     },
     MilOp {
@@ -179,7 +169,12 @@ pub(super) const OPS: &[MilOp] = &[
         arithmetic: PICKS,
         tolerance: 0.0,
         cases: &[
-            Case::new("first_of_equal_values", &[("x", given(&[2, 3], &[1.0, 7.0, 7.0, 4.0, 2.0, 3.0]))], &[(&[2], &[1.0, 0.0])], BY_HAND),
+            Case::new(
+                "first_of_equal_values",
+                &[("x", given(&[2, 3], &[1.0, 7.0, 7.0, 4.0, 2.0, 3.0]))],
+                &[(&[2], &[1.0, 0.0])],
+                BY_HAND,
+            ),
             Case::new(
                 "over_rows_kept",
                 &[("x", X), ("axis", int(&[0.0])), ("keep_dims", flag(true))],

@@ -35,7 +35,27 @@ impl OpTable {
 pub fn builtin() -> &'static OpTable {
     static TABLE: OnceLock<OpTable> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let families: &[&[MilOp]] = &[super::activation::OPS, super::comparison::OPS, super::convolution::OPS, super::convolution_transpose::OPS, super::elementwise_binary::OPS, super::elementwise_unary::OPS, super::linear::OPS, super::pooling::OPS, super::reduction::OPS];
-        OpTable { by_name: families.iter().copied().flatten().map(|op| (op.name, op)).collect() }
+        let families = [
+            super::elementwise_unary::OPS,
+            super::activation::OPS,
+            super::elementwise_binary::OPS,
+            super::comparison::OPS,
+            super::linear::OPS,
+            super::attention::OPS,
+            super::convolution::OPS,
+            super::convolution_transpose::OPS,
+            super::pooling::OPS,
+            super::reduction::OPS,
+            super::normalization::OPS,
+            super::shape::OPS,
+            super::slice::OPS,
+            super::join::OPS,
+            super::rearrange::OPS,
+            super::gather::OPS,
+            super::resize::OPS,
+            super::cast::OPS,
+            super::constexpr::OPS,
+        ];
+        OpTable { by_name: families.into_iter().flatten().map(|op| (op.name, op)).collect() }
     })
 }

@@ -37,11 +37,6 @@ impl Axis {
     pub fn at(&self, position: usize, tap: usize) -> usize {
         position * self.stride + tap * self.dilation - self.before
     }
-
-    /// Extent of the window with its gaps.
-    pub fn reach(&self) -> usize {
-        (self.kernel - 1) * self.dilation + 1
-    }
 }
 
 /// Lengths and signs of `strides`, `dilations` and `pad`, where they are given.
