@@ -75,11 +75,20 @@ fn convert_argument(argument: &mut Argument, dialect: Dialect) {
 
 fn convert_literal(literal: &mut Literal, dialect: Dialect) {
     convert_type(&mut literal.ty, dialect);
-    if let LiteralValue::Pairs(pairs) = &mut literal.value {
-        for (key, value) in pairs {
-            convert_literal(key, dialect);
-            convert_literal(value, dialect);
+    convert_value(&mut literal.value, dialect);
+}
+
+/// Only the entries of dicts carry types of their own inside a literal.
+fn convert_value(value: &mut LiteralValue, dialect: Dialect) {
+    match value {
+        LiteralValue::Pairs(pairs) => {
+            for (key, value) in pairs {
+                convert_literal(key, dialect);
+                convert_literal(value, dialect);
+            }
         }
+        LiteralValue::Elements(elements) => elements.iter_mut().for_each(|element| convert_value(element, dialect)),
+        _ => {}
     }
 }
 
