@@ -1,1 +1,110 @@
-//! compile
+//! From a tensor graph to one MIL program in a bundle on disk.
+//!
+//! ```no_run
+//! use aneforge_core::{DType, Graph};
+//! use aneforge_compile::{CompileOptions, compile};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let graph = Graph::new();
+//! let x = graph.input("x", DType::Fp16, &[1, 4]);
+//! let compiled = compile(&[("y", &x.relu())], &CompileOptions::default())?;
+//! compiled.write("relu.ane".as_ref())?;
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod bundle;
+pub mod canonicalise;
+mod error;
+mod legalise;
+mod manifest;
+mod notes;
+pub mod pass;
+pub mod pipeline;
+mod rewrite;
+
+pub use error::CompileError;
+pub use manifest::{FileEntry, Manifest, PortEntry, SCHEMA};
+pub use notes::{Note, Notes};
+pub use pipeline::Timing;
+pub use rewrite::{Rewriter, rewrite};
+
+use aneforge_core::{Target, Tensor};
+use aneforge_mil::{Body, Dialect};
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Instant;
+
+/// What a program is compiled for.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileOptions {
+    /// `generic`, or a chip with the workarounds it needs.
+    pub target: Target,
+    /// Dialect of the text.
+    pub dialect: Dialect,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        Self { target: Target::Generic, dialect: Dialect::Modern }
+    }
+}
+
+/// A program after all passes, ready to be written.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The program.
+    pub body: Body,
+    /// What the passes did and nearly did.
+    pub notes: Notes,
+    /// Wall time per step.
+    pub timings: Vec<Timing>,
+    options: CompileOptions,
+}
+
+/// Lowers the named outputs of a graph and runs every pass that the target needs.
+///
+/// # Errors
+/// [`CompileError::Graph`] for faults of the graph, [`CompileError::Name`] for doubled port names, and what passes report.
+pub fn compile(outputs: &[(&str, &Tensor)], options: &CompileOptions) -> Result<Compiled, CompileError> {
+    let start = Instant::now();
+    let named: Vec<(String, Tensor)> = outputs.iter().map(|(name, tensor)| ((*name).to_string(), (*tensor).clone())).collect();
+    let body = aneforge_core::lower(&named, options.target)?;
+    let lowering = Timing { pass: "lowering", time: start.elapsed() };
+    let mut compiled = compile_body(body, options)?;
+    compiled.timings.insert(0, lowering);
+    Ok(compiled)
+}
+
+/// Runs every pass that the target needs over a body, for example an imported program's.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_body(body: Body, options: &CompileOptions) -> Result<Compiled, CompileError> {
+    let mut names = HashSet::new();
+    let inputs = body.inputs.iter().map(|&id| &body.value(id).name);
+    // An output that is an input under the same name is one port, not two.
+    let outputs = body.outputs.iter().filter(|output| !body.inputs.contains(&output.value)).map(|output| &output.name);
+    if let Some(name) = inputs.chain(outputs).find(|name| !names.insert((*name).clone())) {
+        return Err(CompileError::Name { name: name.clone() });
+    }
+    let mut notes = Notes::default();
+    let context = pass::Context { target: &options.target };
+    let (body, timings) = pipeline::run(body, &context, &mut notes)?;
+    Ok(Compiled { body, notes, timings, options: *options })
+}
+
+impl Compiled {
+    /// Writes the bundle: `model.mil`, `weights.bin` and `manifest.json` in a folder that appears whole or not at all.
+    ///
+    /// # Errors
+    /// [`CompileError::Emit`] and [`CompileError::Write`].
+    pub fn write(&self, folder: &Path) -> Result<Manifest, CompileError> {
+        bundle::write(&self.body, &self.options, folder)
+    }
+
+    /// What it was compiled for.
+    pub fn options(&self) -> &CompileOptions {
+        &self.options
+    }
+}

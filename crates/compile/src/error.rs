@@ -1,0 +1,81 @@
+//! Why a compilation stops.
+
+use std::path::PathBuf;
+
+/// A compilation that could not be finished; nothing was left half written.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// The graph is faulty.
+    #[error(transparent)]
+    Graph(#[from] aneforge_core::GraphError),
+    /// An operation could not be built.
+    #[error(transparent)]
+    Build(#[from] aneforge_mil::BuildError),
+    /// A pass left a body that breaks its own rules.
+    #[error("pass {pass} left an illegal program: {source}; this is a fault in the pass, please report the program")]
+    Pass {
+        /// The pass.
+        pass: &'static str,
+        /// The rule broken.
+        source: aneforge_mil::VerifyError,
+    },
+    /// An output of a type the target cannot hand back.
+    #[error("output {name:?} is {ty}, and no operation makes it: the target hands back fp16 results of operations alone")]
+    Output {
+        /// Output name.
+        name: String,
+        /// Its type.
+        ty: String,
+    },
+    /// Two outputs, or an input and an output, share a name.
+    #[error("the name {name:?} is given twice; inputs and outputs need names of their own")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The target lacks something that the program needs.
+    #[error("{op} {name:?} is {ty}: {rule} on {target}; {remedy}")]
+    Limit {
+        /// Operator keyword.
+        op: &'static str,
+        /// SSA name.
+        name: String,
+        /// Offending type.
+        ty: String,
+        /// The limit.
+        rule: String,
+        /// The target.
+        target: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The program could not be written as text.
+    #[error(transparent)]
+    Emit(#[from] aneforge_mil::EmitError),
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A pass asked for by name does not exist, or the order of passes cannot be kept.
+    #[error("{0}")]
+    Passes(String),
+    /// Something that cannot happen did.
+    #[error("internal fault: {0}; please report the program")]
+    Internal(String),
+}
+
+impl CompileError {
+    /// A fault of this crate's own.
+    pub fn internal(text: impl Into<String>) -> Self {
+        Self::Internal(text.into())
+    }
+
+    /// A file that could not be written.
+    pub fn write(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Write { path: path.into(), source }
+    }
+}

@@ -1,0 +1,25 @@
+//! Replacements for what Espresso, the compiler behind the e5rt route, is known to lower wrongly or not at all.
+//!
+//! Each fact is reported by the ANEForge package 0.4.0 (MIT, issue tracker and emitter comments) or the ANE guide, arXiv 2606.22283.
+//! A rewrite that keeps meaning exactly is lossless; the others say by how much they may differ.
+
+mod arithmetic;
+mod layer_norm;
+mod output;
+mod round;
+mod scalar;
+mod softplus;
+
+pub use arithmetic::{SQUARE, ZERO_PRODUCT};
+pub use layer_norm::LAYER_NORM_AFFINE;
+pub use output::MADE_OUTPUTS;
+pub use round::ROUND;
+pub use scalar::SCALAR_AFTER_ROUNDING;
+pub use softplus::SOFTPLUS;
+
+use aneforge_core::Target;
+
+/// Whether programs for a target go through Espresso.
+fn through_espresso(target: &Target) -> bool {
+    target.chip().is_some()
+}

@@ -1,0 +1,65 @@
+//! `manifest.json`: what a bundle holds, for people and for whoever loads it.
+
+use aneforge_mil::{Body, TensorType};
+use serde::{Deserialize, Serialize};
+
+/// Version of the manifest's layout.
+pub const SCHEMA: u32 = 1;
+
+/// The contents of `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Layout version, [`SCHEMA`].
+    pub schema: u32,
+    /// Version of ANEForge that wrote the bundle.
+    pub version: String,
+    /// Target, `generic` or a chip's name.
+    pub target: String,
+    /// Dialect of the program text, `program(1.3)/ios18` or the older one.
+    pub dialect: String,
+    /// Inputs in call order.
+    pub inputs: Vec<PortEntry>,
+    /// Outputs in order.
+    pub outputs: Vec<PortEntry>,
+    /// State buffers; empty where the program keeps none.
+    pub state: Vec<PortEntry>,
+    /// How weights are stored; `none` is dense fp16.
+    pub compression: String,
+    /// Files of the bundle with size and BLAKE3 hash.
+    pub files: Vec<FileEntry>,
+}
+
+/// A named port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortEntry {
+    /// Port name.
+    pub name: String,
+    /// Element type keyword.
+    pub dtype: String,
+    /// Extents.
+    pub shape: Vec<usize>,
+}
+
+/// A file of the bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Name within the bundle.
+    pub name: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// BLAKE3 hash in hex.
+    pub blake3: String,
+}
+
+impl PortEntry {
+    fn new(name: &str, ty: &TensorType) -> Self {
+        Self { name: name.to_string(), dtype: ty.dtype.keyword().to_string(), shape: ty.shape.clone() }
+    }
+}
+
+/// The ports of a body as the manifest lists them: inputs, then outputs.
+pub fn ports(body: &Body) -> (Vec<PortEntry>, Vec<PortEntry>) {
+    let inputs = body.inputs.iter().map(|&id| PortEntry::new(&body.value(id).name, body.ty(id))).collect();
+    let outputs = body.outputs.iter().map(|output| PortEntry::new(&output.name, body.ty(output.value))).collect();
+    (inputs, outputs)
+}

@@ -1,0 +1,122 @@
+//! Passes: their examples run, lossless ones keep the reference output bit for bit, their order is what they ask for.
+
+mod common;
+
+use aneforge_compile::pass::{Context, Effect, Pass, Stage};
+use aneforge_compile::pipeline::{PASSES, ordered, run_one};
+use aneforge_compile::{CompileOptions, Notes, compile_body};
+use aneforge_core::{Target, chips, evaluate};
+use common::{body, folder, inputs};
+
+fn targets() -> Vec<Target> {
+    std::iter::once(Target::Generic).chain(chips().iter().map(Target::e5rt)).collect()
+}
+
+fn target_for(pass: &Pass) -> Target {
+    targets().into_iter().find(|target| (pass.applies)(target)).expect("some target needs the pass")
+}
+
+#[test]
+fn each_example_becomes_what_the_pass_says() {
+    let folder = folder();
+    for pass in PASSES {
+        let target = target_for(pass);
+        let context = Context { target: &target };
+        let mut after = run_one(pass, body(pass.example.before, &folder), &context, &mut Notes::default()).expect(pass.name);
+        after.compact();
+        let wanted = body(pass.example.after, &folder);
+        assert!(after.same_computation(&wanted), "{}: got {after:#?}\nwanted {wanted:#?}", pass.name);
+    }
+}
+
+#[test]
+fn lossless_passes_keep_the_meaning_bit_for_bit() {
+    let folder = folder();
+    let mut checked = 0;
+    for pass in PASSES.iter().filter(|pass| pass.effect == Effect::Lossless) {
+        let target = target_for(pass);
+        for example in PASSES.iter().flat_map(|pass| [pass.example.before, pass.example.after]) {
+            let before = body(example, &folder);
+            let after = run_one(pass, before.clone(), &Context { target: &target }, &mut Notes::default()).expect(pass.name);
+            for given in inputs(&before) {
+                let bits = |body| -> Vec<u64> {
+                    let arrays = evaluate(body, &given).expect("the example runs");
+                    arrays.iter().flat_map(|array| array.data.iter().map(|value| value.to_bits())).collect()
+                };
+                assert_eq!(bits(&before), bits(&after), "{} on {example}", pass.name);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100, "only {checked} programs were compared");
+}
+
+#[test]
+fn passes_run_by_stage_and_after_those_they_name() {
+    let order = ordered(PASSES).expect("an order exists");
+    assert_eq!(order.len(), PASSES.len());
+    assert!(order.windows(2).all(|pair| pair[0].stage <= pair[1].stage));
+    for (place, pass) in order.iter().enumerate() {
+        for earlier in pass.after {
+            assert!(order[..place].iter().any(|other| other.name == *earlier), "{} before {earlier}", pass.name);
+        }
+    }
+}
+
+#[test]
+fn an_order_that_cannot_be_kept_is_refused() {
+    static CIRCLE: [Pass; 2] = [Pass { name: "a", after: &["b"], ..template() }, Pass { name: "b", after: &["a"], ..template() }];
+    static UNKNOWN: [Pass; 1] = [Pass { name: "a", after: &["nothing"], ..template() }];
+    assert!(ordered(&CIRCLE).expect_err("a circle").to_string().contains("a, b"));
+    assert!(ordered(&UNKNOWN).expect_err("unknown").to_string().contains("nothing"));
+}
+
+const fn template() -> Pass {
+    Pass {
+        name: "",
+        summary: "",
+        stage: Stage::Canonicalise,
+        effect: Effect::Lossless,
+        after: &[],
+        applies: |_| true,
+        run: |body, _, _| Ok(body),
+        example: aneforge_compile::pass::Example { before: "", after: "" },
+    }
+}
+
+#[test]
+fn all_passes_together_reach_a_fixed_point() {
+    let folder = folder();
+    for target in [Target::Generic, "m1".parse().expect("a chip"), "m5".parse().expect("a chip")] {
+        let options = CompileOptions { target, ..CompileOptions::default() };
+        for pass in PASSES {
+            let once = compile_body(body(pass.example.before, &folder), &options).expect(pass.name);
+            let twice = compile_body(once.body.clone(), &options).expect(pass.name);
+            assert!(once.body.same_computation(&twice.body), "{} on {target}", pass.name);
+        }
+    }
+}
+
+#[test]
+fn a_generic_program_keeps_its_operators() {
+    let folder = folder();
+    let text = "func main<ios18>(tensor<fp16, [2]> x) {
+        tensor<fp16, [2]> r = round(x = x)[name = string(\"r\")];
+        tensor<fp16, [2]> y = softplus(x = r)[name = string(\"y\")];
+    } -> (y);";
+    let compiled = compile_body(body(text, &folder), &CompileOptions::default()).expect("compiles");
+    let names: Vec<_> = compiled.body.operations.iter().map(|operation| operation.op.name).collect();
+    assert_eq!(names, ["round", "softplus"]);
+}
+
+#[test]
+fn near_misses_are_noted() {
+    let folder = folder();
+    let text = "func main<ios18>(tensor<fp16, [2]> x) {
+        tensor<fp16, [2]> y = add(x = x, y = fp16(0x0p+0))[name = string(\"y\")];
+    } -> (y);";
+    let compiled = compile_body(body(text, &folder), &CompileOptions::default()).expect("compiles");
+    let missed: Vec<_> = compiled.notes.all().iter().filter(|note| !note.applied).collect();
+    assert_eq!(missed.len(), 1);
+    assert!(missed[0].text.contains("-0"), "{}", missed[0].text);
+}

@@ -1,0 +1,77 @@
+//! The direction of imports: a crate sees only crates that come before it in the order of ARCHITECTURE.md.
+
+use std::process::Command;
+
+/// Crates in the order in which data flows, with those that each may import.
+const ORDER: &[&str] = &[
+    "aneforge-map",
+    "aneforge-mil",
+    "aneforge-core",
+    "aneforge-compile",
+    "aneforge-runtime",
+    "aneforge-io",
+    "aneforge-conform",
+    "aneforge",
+    "aneforge-cli",
+];
+
+/// Helpers of the tests, which nothing but tests may import.
+const HELPERS: &[&str] = &["aneforge-testkit"];
+
+fn metadata() -> serde_json::Value {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .expect("cargo metadata runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+}
+
+#[test]
+fn crates_import_only_what_comes_before_them() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    for package in packages {
+        let name = package["name"].as_str().expect("name");
+        let position = ORDER.iter().position(|other| *other == name);
+        assert!(position.is_some() || HELPERS.contains(&name), "{name} is missing in the order of crates");
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let (imported, kind) = (dependency["name"].as_str().expect("name"), dependency["kind"].as_str());
+            if HELPERS.contains(&imported) {
+                assert_eq!(kind, Some("dev"), "{name} imports {imported} outside its tests");
+                continue;
+            }
+            let Some(at) = ORDER.iter().position(|other| *other == imported) else { continue };
+            if kind.is_none() {
+                assert!(position.is_none_or(|position| at < position), "{name} imports {imported}, which comes after it");
+            }
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_stands_only_where_the_architecture_says() {
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates"));
+    let mut waiting = vec![root.to_path_buf()];
+    let mut offenders = Vec::new();
+    while let Some(folder) = waiting.pop() {
+        for entry in std::fs::read_dir(&folder).expect("folder") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                waiting.push(path);
+                continue;
+            }
+            let inside = path.strip_prefix(root).expect("below crates").to_string_lossy().replace('\\', "/");
+            let allowed = inside.starts_with("map/") || inside.starts_with("runtime/src/kernel/") || inside.contains("/tests/");
+            if path.extension().is_some_and(|extension| extension == "rs") && !allowed {
+                let text = std::fs::read_to_string(&path).expect("source");
+                if text.lines().any(|line| line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl")) {
+                    offenders.push(inside);
+                }
+            }
+        }
+    }
+    assert!(offenders.is_empty(), "unsafe code outside map and runtime/src/kernel: {offenders:?}");
+}
