@@ -40,17 +40,7 @@ pub(super) const OPS: &[MilOp] = &[
             &[(&[4], &[0.0, 0.5, 6.0, 6.0])],
             BY_HAND,
         )],
-        ..unary("relu6", "x kept between 0 and 6.", |a| {
-            map(a, |x| {
-                if x < 0.0 {
-                    0.0
-                } else if x > 6.0 {
-                    6.0
-                } else {
-                    x
-                }
-            })
-        })
+        ..unary("relu6", "x kept between 0 and 6.", |a| map(a, |x| x.clamp(0.0, 6.0)))
     },
     MilOp {
         published_error: Some(3.8e-3),

@@ -105,7 +105,9 @@ pub(super) const OPS: &[MilOp] = &[
         ports: SPLIT_PORTS,
         constraints: &[
             rule("C1", "axis is an axis of x", |a| axis(a, "axis", a.shape("x").len()).is_some()),
-            rule("C2", "num_splits divides the axis, or split_sizes are positive and add up to it", |a| sizes(a).is_some()),
+            rule("C2", "num_splits, at most 4096, divides the axis, or split_sizes are positive and add up to it", |a| {
+                sizes(a).is_some()
+            }),
         ],
         tolerance: 0.0,
         cases: &[
@@ -129,6 +131,9 @@ pub(super) const OPS: &[MilOp] = &[
         ..base("split", "x cut along an axis into equal parts or parts of given sizes.", infer_split, split)
     },
 ];
+
+/// Most results of one split; far beyond what any compiler was seen to take.
+const MAX_PARTS: usize = 4096;
 
 const SPLIT_PORTS: &[PortSpec] = &[
     tensor("x", ANY),
@@ -176,7 +181,9 @@ fn sizes(a: &Arguments<'_>) -> Option<Vec<usize>> {
             let total = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size))?;
             (total == extent && !sizes.contains(&0) && parts.is_none_or(|parts| parts == sizes.len())).then_some(sizes)
         }
-        (None, Some(parts)) => (parts > 0 && extent % parts == 0).then(|| vec![extent / parts; parts]),
+        (None, Some(parts)) => {
+            ((1..=MAX_PARTS).contains(&parts) && extent.is_multiple_of(parts)).then(|| vec![extent / parts; parts])
+        }
         (None, None) => None,
     }
 }

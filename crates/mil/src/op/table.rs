@@ -34,28 +34,31 @@ impl OpTable {
 /// The operators of this crate.
 pub fn builtin() -> &'static OpTable {
     static TABLE: OnceLock<OpTable> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let families = [
-            super::elementwise_unary::OPS,
-            super::activation::OPS,
-            super::elementwise_binary::OPS,
-            super::comparison::OPS,
-            super::linear::OPS,
-            super::attention::OPS,
-            super::convolution::OPS,
-            super::convolution_transpose::OPS,
-            super::pooling::OPS,
-            super::reduction::OPS,
-            super::normalization::OPS,
-            super::shape::OPS,
-            super::slice::OPS,
-            super::join::OPS,
-            super::rearrange::OPS,
-            super::gather::OPS,
-            super::resize::OPS,
-            super::cast::OPS,
-            super::constexpr::OPS,
-        ];
-        OpTable { by_name: families.into_iter().flatten().map(|op| (op.name, op)).collect() }
-    })
+    TABLE.get_or_init(|| OpTable { by_name: declared().map(|op| (op.name, op)).collect() })
+}
+
+/// The records of this crate family by family, as they are written down.
+pub fn declared() -> impl Iterator<Item = &'static MilOp> {
+    let families = [
+        super::elementwise_unary::OPS,
+        super::activation::OPS,
+        super::elementwise_binary::OPS,
+        super::comparison::OPS,
+        super::linear::OPS,
+        super::attention::OPS,
+        super::convolution::OPS,
+        super::convolution_transpose::OPS,
+        super::pooling::OPS,
+        super::reduction::OPS,
+        super::normalization::OPS,
+        super::shape::OPS,
+        super::slice::OPS,
+        super::join::OPS,
+        super::rearrange::OPS,
+        super::gather::OPS,
+        super::resize::OPS,
+        super::cast::OPS,
+        super::constexpr::OPS,
+    ];
+    families.into_iter().flatten()
 }

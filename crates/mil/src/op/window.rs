@@ -69,7 +69,8 @@ pub(super) fn axes(a: &Arguments<'_>, input: &[usize], kernel: &[usize]) -> Opti
         let (before, after) = match a.text("pad_type") {
             Some("custom") => pads.as_ref().map_or((0, 0), |pads| (pads[2 * axis] as usize, pads[2 * axis + 1] as usize)),
             Some(same @ ("same" | "same_lower")) => {
-                let total = ((extent.div_ceil(stride).max(1) - 1) * stride + reach).saturating_sub(extent);
+                let last = (extent.div_ceil(stride).max(1) - 1) * stride;
+                let total = last.saturating_add(reach).saturating_sub(extent);
                 let small = total / 2;
                 if same == "same" { (small, total - small) } else { (total - small, small) }
             }
