@@ -1,6 +1,7 @@
 //! Names of an emitted function: valid identifiers, each once, ports first.
 
 use super::EmitError;
+use crate::op::builtin;
 use crate::{Body, DType, ValueId, ValueKind};
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +32,9 @@ impl Names {
             }
         }
         for (name, value) in names.iter_mut().zip(&body.values).filter(|(name, _)| name.is_empty()) {
-            *name = pool.claim(&value.name);
+            // No reader needs it, but a text in which `matmul` is a value and an operator is hard on people.
+            let clash = builtin().get(&value.name).is_some();
+            *name = if clash { pool.claim(&format!("{}_0", value.name)) } else { pool.claim(&value.name) };
         }
         Ok(Self { names })
     }

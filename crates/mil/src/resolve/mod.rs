@@ -256,7 +256,7 @@ fn number(value: &LiteralValue) -> Result<f64, ResolveFault> {
 
 /// The candidate that differs in the fewest letters, if they are few.
 fn closest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let limit = (name.chars().count() / 3).clamp(1, 4);
+    let limit = (name.chars().count() / 3).min(4);
     // A name far longer than any keyword has nothing close; comparing would only cost time.
     let candidates = candidates.filter(|candidate| name.len() <= 64 && candidate.len() <= 64);
     let ranked = candidates.map(|candidate| (distance(name, candidate), candidate));
