@@ -75,6 +75,7 @@ pub fn run(mut body: Body, context: &Context<'_>, notes: &mut Notes) -> Result<(
         body = run_one(pass, body, context, notes)?;
         timings.push(Timing { pass: pass.name, time: start.elapsed() });
     }
+    legalise::check_limits(&body, context.target)?;
     Ok((body, timings))
 }
 

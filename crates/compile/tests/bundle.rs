@@ -23,8 +23,10 @@ fn layer() -> (Graph, aneforge_core::Tensor) {
 }
 
 fn files(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        std::fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .expect("folder")
+        .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }

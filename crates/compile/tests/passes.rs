@@ -120,3 +120,19 @@ fn near_misses_are_noted() {
     assert_eq!(missed.len(), 1);
     assert!(missed[0].text.contains("-0"), "{}", missed[0].text);
 }
+
+#[test]
+fn what_a_chip_cannot_take_is_an_error_that_says_what_to_do() {
+    let folder = folder();
+    let wide = "func main<ios18>(tensor<fp16, [1, 20000]> x) {
+        tensor<fp16, [1, 20000]> y = relu(x = x)[name = string(\"y\")];
+    } -> (y);";
+    let compiled = |text: &str, target: &str| {
+        let options = CompileOptions { target: target.parse().expect("a target"), ..CompileOptions::default() };
+        compile_body(body(text, &folder), &options).map_err(|error| error.to_string())
+    };
+    assert!(compiled(wide, "generic").is_ok());
+    assert!(compiled(wide, "m4").is_ok());
+    let error = compiled(wide, "m1").expect_err("beyond the limit of an M1");
+    assert!(error.contains("20000") && error.contains("16384") && error.contains("M1") && error.contains("split"), "{error}");
+}

@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod layer_norm;
+mod limits;
 mod output;
 mod round;
 mod scalar;
@@ -12,6 +13,7 @@ mod softplus;
 
 pub use arithmetic::{SQUARE, ZERO_PRODUCT};
 pub use layer_norm::LAYER_NORM_AFFINE;
+pub use limits::check as check_limits;
 pub use output::MADE_OUTPUTS;
 pub use round::ROUND;
 pub use scalar::SCALAR_AFTER_ROUNDING;

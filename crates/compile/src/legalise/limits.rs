@@ -1,0 +1,62 @@
+//! What a chip cannot take, checked once every rewrite had its chance.
+
+use crate::CompileError;
+use crate::rewrite::one;
+use aneforge_core::{Chip, Target};
+use aneforge_mil::{Body, Operation, TensorType, ValueId};
+
+/// Checks a legalised body against the limits of the target's chip; `generic` has none.
+///
+/// # Errors
+/// [`CompileError::Limit`] with the first operation that the chip cannot take and what to do about it.
+pub fn check(body: &Body, target: &Target) -> Result<(), CompileError> {
+    let Some(chip) = target.chip() else { return Ok(()) };
+    for &input in &body.inputs {
+        extents(body, chip, "input", input)?;
+    }
+    for operation in &body.operations {
+        for &output in &operation.outputs {
+            extents(body, chip, operation.op.name, output)?;
+        }
+        kernel(body, chip, operation)?;
+    }
+    Ok(())
+}
+
+fn extents(body: &Body, chip: &Chip, op: &'static str, id: ValueId) -> Result<(), CompileError> {
+    let ty = body.ty(id);
+    let limit = |axis: usize| if ty.rank() == 4 && axis == 1 { chip.max_channels } else { chip.max_extent };
+    match ty.shape.iter().enumerate().find(|&(axis, &extent)| extent > limit(axis)) {
+        None => Ok(()),
+        Some((axis, extent)) => {
+            let rule = format!("axis {axis} has extent {extent}, the limit is {}", limit(axis));
+            Err(limit_error(body, chip, op, id, ty, rule, "split the tensor along that axis or reshape it"))
+        }
+    }
+}
+
+fn kernel(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), CompileError> {
+    let Some(weight) = one(operation, "weight").filter(|_| operation.op.name.starts_with("conv")) else { return Ok(()) };
+    let ty = body.ty(weight);
+    match (ty.shape.last(), operation.outputs.first()) {
+        (Some(&width), Some(&output)) if ty.rank() >= 3 && width > chip.max_kernel_width => {
+            let rule = format!("the kernel is {width} wide, the limit is {}", chip.max_kernel_width);
+            let remedy = "put the long axis of the kernel on its height, or use space_to_depth and a smaller kernel";
+            Err(limit_error(body, chip, operation.op.name, output, ty, rule, remedy))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn limit_error(
+    body: &Body,
+    chip: &Chip,
+    op: &'static str,
+    id: ValueId,
+    ty: &TensorType,
+    rule: String,
+    remedy: &'static str,
+) -> CompileError {
+    let name = body.value(id).name.clone();
+    CompileError::Limit { op, name, ty: ty.to_string(), rule, target: chip.product.to_string(), remedy }
+}
