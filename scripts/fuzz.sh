@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for SECONDS_EACH (default 60) seconds, or only the targets named.
+# Inputs that crash land in .cache/fuzz/<target>-findings.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -15,5 +16,8 @@ if [ $# -eq 0 ]; then
   set -- $targets
 fi
 for name in "$@"; do
-  cargo fuzz run --fuzz-dir testing/fuzz "$name" -- -max_total_time="${SECONDS_EACH:-60}"
+  mkdir -p ".cache/fuzz/$name" ".cache/fuzz/$name-findings"
+  # The first folder takes what is new; the committed corpus only seeds.
+  cargo fuzz run --fuzz-dir testing/fuzz "$name" ".cache/fuzz/$name" "testing/fuzz/corpus/$name" -- \
+    -max_total_time="${SECONDS_EACH:-60}" "-artifact_prefix=$root/.cache/fuzz/$name-findings/"
 done
