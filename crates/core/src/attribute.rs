@@ -1,5 +1,6 @@
 //! Attributes: the compile-time settings of a graph operator.
 
+use aneforge_mil::op::Default;
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -43,8 +44,8 @@ pub struct AttributeSpec {
     pub name: &'static str,
     /// What it takes.
     pub kind: AttributeKind,
-    /// What holds where it is left out; `None` where it may not be.
-    pub default: Option<Attribute>,
+    /// What holds where it is left out.
+    pub default: Default,
 }
 
 impl PartialEq for Attribute {
@@ -105,7 +106,7 @@ impl AttributeSpec {
     /// Converts a value to what the attribute takes, or says what it takes.
     pub(crate) fn accept(&self, value: Attribute) -> Result<Attribute, String> {
         let wanted = match (self.kind, &value) {
-            (_, Attribute::Absent) if self.default == Some(Attribute::Absent) => return Ok(value),
+            (_, Attribute::Absent) if self.default == Default::Absent => return Ok(value),
             (AttributeKind::Int, Attribute::Int(_))
             | (AttributeKind::Float, Attribute::Float(_))
             | (AttributeKind::Flag, Attribute::Flag(_))
@@ -124,6 +125,20 @@ impl AttributeSpec {
             (AttributeKind::Ints, _) => "a list of integers".to_string(),
         };
         Err(format!("takes {wanted}, got {value}"))
+    }
+}
+
+impl From<Default> for Attribute {
+    /// The value of a default; a required attribute has none and reads as absent.
+    fn from(value: Default) -> Self {
+        match value {
+            Default::Required | Default::Absent => Self::Absent,
+            Default::Int(value) => Self::Int(value),
+            Default::Float(value) => Self::Float(value),
+            Default::Flag(value) => Self::Flag(value),
+            Default::Text(text) => Self::Text(Cow::Borrowed(text)),
+            Default::Ints(values) => Self::Ints(Cow::Borrowed(values)),
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! One use of an operator becomes a node.
 
-use super::{Graph, MAX_RANK, NodeId, NodeKind, Port, Tensor, check_type};
+use super::{Graph, NodeId, NodeKind, Port, Tensor, check_type};
 use crate::lower::infer;
 use crate::op::{InputKind, Site};
+use aneforge_mil::op::Default;
 use crate::{Attribute, GraphError, GraphOp, TensorType};
 
 /// What stands at an input of an operator.
@@ -88,7 +89,6 @@ impl Graph {
         }
         let outputs = infer(&self.read(), op, &ports, &types, &attributes)?;
         for ty in &outputs {
-            debug_assert!(MAX_RANK >= 5);
             check_type(op.name, ty, true)?;
         }
         let node = self.write().add_apply(op, ports, attributes, outputs.clone());
@@ -158,12 +158,11 @@ fn complete_attributes(op: &'static GraphOp, given: &[(&str, Attribute)]) -> Res
     let mut complete = Vec::with_capacity(op.attributes.len());
     for spec in op.attributes {
         let value = given.iter().find(|(name, _)| *name == spec.name).map(|(_, value)| value.clone());
-        let value = match (value, &spec.default) {
+        complete.push(match (value, spec.default) {
             (Some(value), _) => spec.accept(value).map_err(|text| problem(spec.name, text))?,
-            (None, Some(default)) => default.clone(),
-            (None, None) => return Err(problem(spec.name, "is missing".to_string())),
-        };
-        complete.push(value);
+            (None, Default::Required) => return Err(problem(spec.name, "is missing".to_string())),
+            (None, default) => Attribute::from(default),
+        });
     }
     Ok(complete)
 }

@@ -58,6 +58,12 @@ impl From<&[i64]> for Axes {
     }
 }
 
+impl From<&Vec<i64>> for Axes {
+    fn from(axes: &Vec<i64>) -> Self {
+        Self(axes.clone())
+    }
+}
+
 impl From<Vec<i64>> for Axes {
     fn from(axes: Vec<i64>) -> Self {
         Self(axes)

@@ -3,16 +3,19 @@
 mod apply;
 mod arena;
 mod axes;
+mod build;
 mod tensor;
 
 pub(crate) use arena::{Arena, ConstantData, Node, NodeId, NodeKind, Port};
 pub use apply::Argument;
 pub use axes::Axes;
+pub use build::{Heads, Index, IntoIndices, Window, attention, concat, mha, stack};
 pub use tensor::Tensor;
 
 use crate::{DType, GraphError, HostArray, TensorType, Weight};
 use aneforge_mil::DisplayShape;
 use half::f16;
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Largest rank the engine takes.
@@ -148,6 +151,12 @@ impl Graph {
             Ok(node) => Tensor::new(self.clone(), Port { node, output: 0 }, ty),
             Err(error) => self.failed(error),
         }
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Graph({} nodes)", self.len())
     }
 }
 

@@ -62,6 +62,11 @@ impl Lowering {
         }
     }
 
+    /// Whether a value is known when the program is compiled.
+    pub fn is_constant(&self, value: ValueId) -> bool {
+        self.body.constant(value).is_some()
+    }
+
     /// Adds an operation of MIL with one result.
     ///
     /// # Errors

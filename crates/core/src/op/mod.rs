@@ -4,15 +4,47 @@
 //! its derivative. It has no kernel: its meaning is that of its lowering. Result types are not written down either, they are those
 //! of the MIL operations. Anyone can write such a record as a `static` and use it with [`Graph::apply`](crate::Graph::apply).
 
+mod activation;
+mod binary;
+mod build;
+mod comparison;
+mod convolution;
+mod gather;
+mod linear;
+mod normalization;
+mod pooling;
+mod rearrange;
+mod reduction;
+mod shape;
 mod site;
+mod unary;
 
 
+
+pub use activation::*;
+pub use binary::*;
+pub use build::*;
+pub use comparison::*;
+pub use convolution::*;
+pub use gather::*;
+pub use linear::*;
+pub use normalization::*;
+pub use pooling::*;
+pub use rearrange::*;
+pub use reduction::*;
+pub use shape::*;
 pub use site::Site;
+pub use unary::*;
+pub(crate) use build::direct_arguments;
+pub(crate) use shape::resolve_shape;
 pub(crate) use site::resolve_axis;
 
 use crate::autograd::Backward;
-use crate::{Attribute, AttributeSpec, DType, GraphError, Lowering};
+use crate::lower::Arg;
+use crate::{Attribute, AttributeKind, AttributeSpec, DType, GraphError, Lowering, Tensor, Window};
 use aneforge_mil::ValueId;
+use aneforge_mil::op::Default;
+use std::sync::LazyLock;
 
 /// One operator of the graph.
 #[derive(Debug)]
@@ -100,14 +132,14 @@ pub struct Domain {
 }
 
 /// A use of an operator with given or generated inputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// What it shows, as part of a test's name.
     pub name: &'static str,
     /// Inputs by port, in the order of the record; several entries with the same name fill a variadic input.
     pub inputs: &'static [Sample],
     /// Attributes that differ from their defaults.
-    pub attributes: &'static [(&'static str, Attribute)],
+    pub attributes: &'static [(&'static str, Default)],
     /// Values of the first result.
     pub expected: Expected,
 }
@@ -145,9 +177,26 @@ pub enum Expected {
     Refused,
 }
 
-/// Anything to look up or list operators by name: the ones of this crate.
+/// The operators of this crate, by family.
 pub fn builtin() -> &'static [&'static GraphOp] {
-    &[]
+    static ALL: LazyLock<Vec<&'static GraphOp>> = LazyLock::new(|| {
+        let families: [&[&GraphOp]; 12] = [
+            unary::ALL,
+            activation::ALL,
+            binary::ALL,
+            comparison::ALL,
+            linear::ALL,
+            convolution::ALL,
+            pooling::ALL,
+            reduction::ALL,
+            normalization::ALL,
+            shape::ALL,
+            rearrange::ALL,
+            gather::ALL,
+        ];
+        families.concat()
+    });
+    &ALL
 }
 
 /// The operator of this crate with that name.

@@ -1,0 +1,14 @@
+//! One method per operator on [`Tensor`](super::Tensor).
+
+mod arithmetic;
+mod elementwise;
+mod functions;
+mod index;
+mod layers;
+mod operators;
+mod shapes;
+mod window;
+
+pub use functions::{attention, concat, mha, stack, Heads};
+pub use index::{Index, IntoIndices};
+pub use window::Window;
