@@ -7,5 +7,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod case;
+pub mod fingerprint;
+pub mod published;
 pub mod random;
 pub mod reference;
+pub mod workload;

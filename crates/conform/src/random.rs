@@ -74,4 +74,14 @@ impl Generator {
         self.source = source;
         values
     }
+
+    /// Draws `count` standard normals and drops them. A draw takes a varying number of raw words, so
+    /// the generator cannot jump over them.
+    pub fn skip_normals(&mut self, count: usize) {
+        let mut source = self.source.clone();
+        for _ in 0..count {
+            self.ziggurat.draw(&mut source);
+        }
+        self.source = source;
+    }
 }

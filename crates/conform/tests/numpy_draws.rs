@@ -1,5 +1,6 @@
 //! The generator against numpy itself (run in the test where `ANEFORGE_PYTHON` names a Python that
 //! has it) and against values that numpy printed once.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
 use std::process::Command;
 
@@ -77,7 +78,7 @@ sys.stdout.buffer.write(int((bits * weights).sum(dtype=np.uint64)).to_bytes(8, '
 #[test]
 fn committed_values_of_numpy_are_drawn_where_python_is_absent() {
     let mut generator = Generator::from_seed(0);
-    assert_eq!(generator.normals(4), [0.1257302210933933, -0.13210486329130189, 0.6404226504432821, 0.10490011715303971]);
+    assert_eq!(generator.normals(4), [0.1257302210933933, -0.1321048632913019, 0.6404226504432821, 0.10490011715303971]);
     let mut generator = Generator::from_seed(42);
     assert_eq!(
         [generator.random(), generator.random(), generator.random()],

@@ -3,33 +3,55 @@
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-/// f32 or f64.
+/// f32 or f64, with the few vector operations that a chain needs.
 pub trait Real: Copy + Send + Sync + 'static {
     /// Zero.
     const ZERO: Self;
-    /// `self * factor + addend` with one rounding.
-    fn fused(self, factor: Self, addend: Self) -> Self;
+    /// As many values as one vector register of `S` holds.
+    type Register<S: Simd>: Copy;
+    /// A register full of one value.
+    fn splat<S: Simd>(simd: S, value: Self) -> Self::Register<S>;
+    /// `left * right + addend` with one rounding, lane by lane.
+    fn fused<S: Simd>(simd: S, left: Self::Register<S>, right: Self::Register<S>, addend: Self::Register<S>) -> Self::Register<S>;
+    /// A slice as registers; what does not fill one is left out.
+    fn registers<S: Simd>(values: &[Self]) -> &[Self::Register<S>];
+    /// As [`Real::registers`].
+    fn registers_mut<S: Simd>(values: &mut [Self]) -> &mut [Self::Register<S>];
 }
 
-impl Real for f32 {
-    const ZERO: Self = 0.0;
-    #[inline(always)]
-    fn fused(self, factor: Self, addend: Self) -> Self {
-        self.mul_add(factor, addend)
-    }
+macro_rules! real {
+    ($float:ident, $register:ident, $splat:ident, $fused:ident, $view:ident, $view_mut:ident) => {
+        impl Real for $float {
+            const ZERO: Self = 0.0;
+            type Register<S: Simd> = S::$register;
+
+            #[inline(always)]
+            fn splat<S: Simd>(simd: S, value: Self) -> S::$register {
+                simd.$splat(value)
+            }
+            #[inline(always)]
+            fn fused<S: Simd>(simd: S, left: S::$register, right: S::$register, addend: S::$register) -> S::$register {
+                simd.$fused(left, right, addend)
+            }
+            #[inline(always)]
+            fn registers<S: Simd>(values: &[Self]) -> &[S::$register] {
+                S::$view(values).0
+            }
+            #[inline(always)]
+            fn registers_mut<S: Simd>(values: &mut [Self]) -> &mut [S::$register] {
+                S::$view_mut(values).0
+            }
+        }
+    };
 }
 
-impl Real for f64 {
-    const ZERO: Self = 0.0;
-    #[inline(always)]
-    fn fused(self, factor: Self, addend: Self) -> Self {
-        self.mul_add(factor, addend)
-    }
-}
+real!(f32, f32s, splat_f32s, mul_add_e_f32s, as_simd_f32s, as_mut_simd_f32s);
+real!(f64, f64s, splat_f64s, mul_add_e_f64s, as_simd_f64s, as_mut_simd_f64s);
 
-/// Columns that one tile carries; 16 f32 or f64 fill two or four vector registers.
-const LANES: usize = 16;
-/// Rows that one tile carries.
+/// Columns of one job: a multiple of two registers of every vector width (512 bits of f32 included).
+const JOB_COLUMNS: usize = 32;
+/// Rows of a tile. With two registers per row, eight sums run at once and hide the latency of the
+/// fused multiply-add.
 const ROWS: usize = 4;
 
 /// `left [rows, depth] * right [depth, columns]`, row-major.
@@ -40,75 +62,81 @@ const ROWS: usize = 4;
 pub fn chain_product<T: Real>(left: &[T], right: &[T], depth: usize) -> Vec<T> {
     let rows = left.len().checked_div(depth).unwrap_or(0);
     let columns = right.len().checked_div(depth).unwrap_or(0);
-    let panels: Vec<Vec<[T; LANES]>> = (0..columns.div_ceil(LANES))
+    let blocks: Vec<Vec<T>> = (0..columns.div_ceil(JOB_COLUMNS))
         .into_par_iter()
-        .map(|panel| {
-            let product = PanelProduct { left, panel: &pack(right, depth, columns, panel * LANES), depth, rows };
-            Arch::new().dispatch(product)
+        .map(|job| {
+            let first_column = job * JOB_COLUMNS;
+            Arch::new().dispatch(Job { left, right, depth, rows, columns, first_column })
         })
         .collect();
     let mut result = vec![T::ZERO; rows * columns];
     for (row, line) in result.chunks_mut(columns.max(1)).enumerate() {
-        for (piece, panel) in line.chunks_mut(LANES).zip(&panels) {
-            piece.copy_from_slice(&panel[row][..piece.len()]);
+        for (piece, block) in line.chunks_mut(JOB_COLUMNS).zip(&blocks) {
+            piece.copy_from_slice(&block[row * JOB_COLUMNS..][..piece.len()]);
         }
     }
     result
 }
 
-/// The columns `first..first + LANES` side by side per depth, filled up with zeros.
-fn pack<T: Real>(right: &[T], depth: usize, columns: usize, first: usize) -> Vec<[T; LANES]> {
-    let width = LANES.min(columns - first);
-    (0..depth)
-        .map(|step| {
-            let mut lanes = [T::ZERO; LANES];
-            let start = step * columns + first;
-            lanes[..width].copy_from_slice(&right[start..start + width]);
-            lanes
-        })
-        .collect()
-}
-
-/// All rows of `left` times one packed panel: the unit that is compiled for the machine's vectors.
-struct PanelProduct<'a, T> {
+/// All rows times [`JOB_COLUMNS`] columns (those beyond the last are zeros): the unit that is
+/// compiled for the machine's vectors.
+struct Job<'a, T> {
     left: &'a [T],
-    panel: &'a [[T; LANES]],
+    right: &'a [T],
     depth: usize,
     rows: usize,
+    columns: usize,
+    first_column: usize,
 }
 
-impl<T: Real> WithSimd for PanelProduct<'_, T> {
-    type Output = Vec<[T; LANES]>;
+impl<T: Real> WithSimd for Job<'_, T> {
+    type Output = Vec<T>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) -> Self::Output {
-        let mut result = vec![[T::ZERO; LANES]; self.rows];
-        let mut lines = self.left.chunks_exact(self.depth * ROWS);
-        let mut outputs = result.chunks_exact_mut(ROWS);
-        for (lines, outputs) in lines.by_ref().zip(outputs.by_ref()) {
-            tile::<T, ROWS>(lines, self.depth, self.panel, outputs);
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<T> {
+        let width = 2 * size_of::<T::Register<S>>() / size_of::<T>();
+        let mut block = vec![T::ZERO; self.rows * JOB_COLUMNS];
+        let mut panel = vec![T::ZERO; self.depth * width];
+        for start in (0..JOB_COLUMNS).step_by(width) {
+            let first = self.first_column + start;
+            let filled = width.min(self.columns.saturating_sub(first));
+            if filled == 0 {
+                break;
+            }
+            for (step, lanes) in panel.chunks_exact_mut(width).enumerate() {
+                lanes.fill(T::ZERO);
+                lanes[..filled].copy_from_slice(&self.right[step * self.columns + first..][..filled]);
+            }
+            let panel = T::registers::<S>(&panel);
+            for row in (0..self.rows).step_by(ROWS) {
+                // The last rows are repeated where fewer than a tile are left: same sums, stored once.
+                let lines: [&[T]; ROWS] =
+                    std::array::from_fn(|offset| &self.left[(row + offset).min(self.rows - 1) * self.depth..][..self.depth]);
+                let sums = tile::<T, S>(simd, lines, panel);
+                for (offset, sums) in sums.iter().enumerate().take(self.rows - row) {
+                    let target = &mut block[(row + offset) * JOB_COLUMNS + start..][..width];
+                    T::registers_mut::<S>(target).copy_from_slice(sums);
+                }
+            }
         }
-        let rest = lines.remainder().chunks_exact(self.depth);
-        for (line, output) in rest.zip(outputs.into_remainder()) {
-            tile::<T, 1>(line, self.depth, self.panel, std::slice::from_mut(output));
-        }
-        result
+        block
     }
 }
 
 #[inline(always)]
-fn tile<T: Real, const R: usize>(lines: &[T], depth: usize, panel: &[[T; LANES]], outputs: &mut [[T; LANES]]) {
-    let lines: [&[T]; R] = std::array::from_fn(|row| &lines[row * depth..][..panel.len()]);
-    let mut sums = [[T::ZERO; LANES]; R];
-    for (step, lanes) in panel.iter().enumerate() {
-        for (sum, line) in sums.iter_mut().zip(&lines) {
-            let factor = line[step];
-            for (sum, &lane) in sum.iter_mut().zip(lanes) {
-                *sum = factor.fused(lane, *sum);
-            }
+fn tile<T: Real, S: Simd>(simd: S, lines: [&[T]; ROWS], panel: &[T::Register<S>]) -> [[T::Register<S>; 2]; ROWS] {
+    let zero = T::splat(simd, T::ZERO);
+    let mut sums = [[zero; 2]; ROWS];
+    let [first, second, third, fourth] = lines;
+    let factors = first.iter().zip(second).zip(third).zip(fourth);
+    for (lanes, (((&first, &second), &third), &fourth)) in panel.chunks_exact(2).zip(factors) {
+        for (sums, factor) in sums.iter_mut().zip([first, second, third, fourth]) {
+            let factor = T::splat(simd, factor);
+            sums[0] = T::fused(simd, factor, lanes[0], sums[0]);
+            sums[1] = T::fused(simd, factor, lanes[1], sums[1]);
         }
     }
-    outputs.copy_from_slice(&sums);
+    sums
 }
 
 #[cfg(test)]
