@@ -1,4 +1,29 @@
-//! runtime
+//! Devices that execute a MIL program: `null`, `reference`, `cpu`, `emulator:<chip>`.
+//!
+//! Every device loads the same parsed program ([`Program`]), never a graph: what runs here is what a compiler of Apple's would read.
+//! [`open`] gives a [`Device`] by name, [`Device::load`] an [`Executable`], [`Executable::execute`] runs it on bytes.
+#![deny(unsafe_code)]
 
+mod cpu;
+mod device;
+mod element;
+pub mod emulator;
+mod error;
 #[allow(unsafe_code)]
 pub mod kernel;
+mod null;
+mod plan;
+mod program;
+mod reference;
+mod registry;
+mod report;
+mod run;
+
+pub use cpu::Cpu;
+pub use device::{Device, Executable, Port};
+pub use error::DeviceError;
+pub use null::Null;
+pub use program::Program;
+pub use reference::Reference;
+pub use registry::{DeviceInfo, devices, open};
+pub use report::{Label, Report, Rule, StepReport};

@@ -1,0 +1,36 @@
+//! Questions about the engine that no published figure decides, as switches with a default each.
+
+pub use super::rules::Switches;
+
+/// What happens to products of fp16-subnormal inputs on the multiply-accumulate path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SubnormalProducts {
+    /// Kept: the product rule without an exception, which no published figure contradicts.
+    #[default]
+    Kept,
+    /// Subnormal inputs count as zero.
+    Flushed,
+    /// Zero below A17 and kept from A17 on, as the ANE guide (arXiv 2606.22283, chapter 3) measured on M1 and M5.
+    PerChip,
+}
+
+/// What happens when a running sum passes 2^15 and later terms bring it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PartialOverflow {
+    /// Only the final sum counts: sums are exact, as every published figure has it.
+    #[default]
+    FinalOnly,
+    /// Infinite at once, as the ANE guide (arXiv 2606.22283, chapter 3) words it.
+    Immediate,
+}
+
+/// Switches of the emulator. The defaults are what the published seeded figures support; the alternatives name who says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct EmulatorOptions {
+    /// Subnormal inputs of products.
+    pub subnormal_products: SubnormalProducts,
+    /// Interior partial sums above 2^15.
+    pub partial_overflow: PartialOverflow,
+    /// Reductions.
+    pub planar: Switches,
+}

@@ -1,0 +1,122 @@
+//! What can go wrong between a program and its results.
+
+use aneforge_mil::op::OpError;
+use aneforge_mil::{DType, DisplayShape, TensorType, WeightError};
+
+/// Why a device could not be opened, or could not load or execute a program.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// No device has this name.
+    #[error("no device is called {name:?}; the devices are {known}")]
+    UnknownDevice {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The device exists but this machine cannot provide it. Nothing else is used in its place.
+    #[error("device {name:?} is not possible here: {reason}")]
+    NotHere {
+        /// What was asked for.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The program could not be read.
+    #[error("cannot read the program {program}: {problem}")]
+    Program {
+        /// Where it was read from.
+        program: String,
+        /// What is wrong; for text with line and column.
+        problem: String,
+    },
+    /// The device has no way to execute a use of an operator.
+    #[error("{op} ({name}) cannot be executed: {problem}")]
+    Unsupported {
+        /// Operator keyword.
+        op: &'static str,
+        /// Name of its first result.
+        name: String,
+        /// What is missing.
+        problem: String,
+    },
+    /// The caller gave more or fewer buffers than the program has ports.
+    #[error("the program has {expected} {kind} ({names}) but {got} were given")]
+    PortCount {
+        /// `inputs` or `outputs`.
+        kind: &'static str,
+        /// Number of ports.
+        expected: usize,
+        /// Their names.
+        names: String,
+        /// Number of buffers.
+        got: usize,
+    },
+    /// The program has no such port, or it was left out or given twice.
+    #[error("input {port:?} {problem}; the inputs are {known}")]
+    PortName {
+        /// The name.
+        port: String,
+        /// What is wrong with it.
+        problem: &'static str,
+        /// All names.
+        known: String,
+    },
+    /// A buffer has the wrong length.
+    #[error("port {port:?} is {expected} and takes {bytes} bytes, got {got}")]
+    PortLength {
+        /// Name of the port.
+        port: String,
+        /// Its type.
+        expected: TensorType,
+        /// Bytes that the type takes.
+        bytes: usize,
+        /// Bytes given.
+        got: usize,
+    },
+    /// An array has the wrong element type.
+    #[error("port {port:?} holds {expected} elements, got {got}; convert the array first")]
+    PortDType {
+        /// Name of the port.
+        port: String,
+        /// Its element type.
+        expected: DType,
+        /// The array's.
+        got: DType,
+    },
+    /// An array has the wrong shape.
+    #[error("port {port:?} has shape {}, got {}", DisplayShape(.expected), DisplayShape(.got))]
+    PortShape {
+        /// Name of the port.
+        port: String,
+        /// Its shape.
+        expected: Vec<usize>,
+        /// The array's.
+        got: Vec<usize>,
+    },
+    /// An operator refused its arguments.
+    #[error(transparent)]
+    Op(#[from] OpError),
+    /// A constant could not be read.
+    #[error(transparent)]
+    Weight(#[from] WeightError),
+    /// A rule of this crate was broken: a defect, reported instead of a panic.
+    #[error("internal fault in {place}: {problem}")]
+    Internal {
+        /// Where.
+        place: &'static str,
+        /// What.
+        problem: String,
+    },
+}
+
+impl DeviceError {
+    /// True where the cause is this machine, not the program or the call (exit code 3 of the command line).
+    pub fn is_not_here(&self) -> bool {
+        matches!(self, Self::NotHere { .. })
+    }
+
+    pub(crate) fn internal(place: &'static str, problem: impl Into<String>) -> Self {
+        Self::Internal { place, problem: problem.into() }
+    }
+}

@@ -1,0 +1,42 @@
+//! Whose arithmetic a plan follows.
+
+use crate::emulator::Engine;
+use crate::report::Rule;
+use aneforge_mil::op::MilOp;
+use half::f16;
+use std::sync::Arc;
+
+/// The numeric policy of a plan.
+#[derive(Clone, Debug)]
+pub(crate) enum Policy {
+    /// fp16 storage with ties to even, f32 between the operators that one step does.
+    Fast,
+    /// The engine of one chip: every operator's result is stored with its rounding.
+    Engine(Arc<Engine>),
+}
+
+impl Policy {
+    /// Rounds the f64 results of an operator to fp16 values.
+    pub(crate) fn store(&self, op: &'static str, values: &mut [f64]) {
+        match self {
+            Self::Fast => values.iter_mut().for_each(|value| *value = f16::from_f64(*value).to_f64()),
+            Self::Engine(engine) => engine.store(op, values),
+        }
+    }
+
+    /// A value as the device takes it in.
+    pub(crate) fn input(&self, value: f16) -> f16 {
+        match self {
+            Self::Fast => value,
+            Self::Engine(engine) => engine.input(value),
+        }
+    }
+
+    /// The rule that results of an operator follow; none on the host.
+    pub(crate) fn rule(&self, op: &'static MilOp) -> Option<Rule> {
+        match self {
+            Self::Fast => None,
+            Self::Engine(engine) => Some(engine.rule(op)),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Reductions over neighbouring axes of fp16 tensors.
+
+use super::builder::{Builder, Described, Layout};
+use super::graph::Graph;
+use super::memory::{Memory, Slot, Spot};
+use super::node::{Kind, Node};
+use super::parallel;
+use super::policy::Policy;
+use super::step::Step;
+use crate::DeviceError;
+use crate::emulator::Engine;
+use crate::kernel::spatial;
+use crate::kernel::types::Context;
+use aneforge_mil::ValueId;
+use half::f16;
+use std::sync::Arc;
+
+/// Columns that are summed at a time.
+const BLOCK: usize = 512;
+
+/// What a reduction computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    Sum,
+    Mean,
+    Max,
+    Min,
+    SumOfSquares,
+    SumOfMagnitudes,
+    /// Root of the sum of squares.
+    Length,
+}
+
+/// `x [outer, length, inner] -> [outer, inner]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Reduce {
+    x: ValueId,
+    reduction: Reduction,
+    axes: Vec<usize>,
+    outer: usize,
+    length: usize,
+    inner: usize,
+}
+
+/// Recognises operation `index`.
+pub(crate) fn recognise(graph: &Graph, index: usize) -> Option<Node> {
+    let operation = &graph.body.operations[index];
+    let reduction = match operation.op.name {
+        "reduce_sum" => Reduction::Sum,
+        "reduce_mean" => Reduction::Mean,
+        "reduce_max" => Reduction::Max,
+        "reduce_min" => Reduction::Min,
+        "reduce_sum_square" => Reduction::SumOfSquares,
+        "reduce_l1_norm" => Reduction::SumOfMagnitudes,
+        "reduce_l2_norm" => Reduction::Length,
+        _ => return None,
+    };
+    let x = graph.at(operation, "x")?;
+    let output = *operation.outputs.first()?;
+    let shape = graph.shape(x);
+    let rank = shape.len();
+    let mut axes: Vec<usize> = match graph.attributes(operation, |a| a.ints("axes")) {
+        None => (0..rank).collect(),
+        Some(axes) => axes
+            .iter()
+            .map(|&axis| usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok().filter(|&axis| axis < rank))
+            .collect::<Option<_>>()?,
+    };
+    axes.sort_unstable();
+    // Axes of one element may lie between.
+    let (first, last) = (*axes.first()?, *axes.last()?);
+    let even = (first..=last).all(|axis| axes.contains(&axis) || shape[axis] == 1);
+    if !even || !graph.is_fp16(x) || !graph.is_fp16(output) || graph.body.ty(x).count() == 0 {
+        return None;
+    }
+    let reduce = Reduce {
+        x,
+        reduction,
+        outer: shape[..first].iter().product(),
+        length: shape[first..=last].iter().product(),
+        inner: shape[last + 1..].iter().product(),
+        axes,
+    };
+    Some(Node { kind: Kind::Reduce(reduce), covers: vec![index], reads: vec![x], outputs: vec![output] })
+}
+
+/// Makes the step.
+pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, reduce: &Reduce) -> Result<(), DeviceError> {
+    let output = node.outputs[0];
+    let is_spatial = reduce.axes == [2, 3] && builder.graph.shape(reduce.x).len() == 4;
+    if is_spatial && reduce.reduction == Reduction::Mean && builder.is_channels_last(reduce.x) && matches!(builder.policy, Policy::Fast) {
+        let x = builder.read_channels_last(reduce.x)?;
+        let &[batch, channels, height, width] = builder.graph.shape(reduce.x) else {
+            return Err(DeviceError::internal("reduce", "an image has four axes"));
+        };
+        let to = builder.make(output, Layout::Dense)?;
+        let described = Described::of(builder, node, "mean of pixels");
+        let step = MeanOfPixels { x, to, batch, pixels: height * width, channels };
+        builder.push(node, described, Box::new(step), &[x], &[to]);
+        return Ok(());
+    }
+    let x = builder.read(reduce.x)?;
+    let to = builder.make(output, Layout::Dense)?;
+    let described = Described::of(builder, node, format!("reduction of {}", reduce.length));
+    let Reduce { reduction, outer, length, inner, .. } = *reduce;
+    let step: Box<dyn Step> = match builder.policy {
+        Policy::Fast => Box::new(Fast { x, to, reduction, outer, length, inner }),
+        Policy::Engine(engine) => {
+            let lane = builder.scratch(length * size_of::<f16>());
+            let step = Exact { engine: engine.clone(), x, to, lane, reduction, outer, length, inner };
+            builder.push(node, described, Box::new(step), &[x], &[to, lane]);
+            return Ok(());
+        }
+    };
+    builder.push(node, described, step, &[x], &[to]);
+    Ok(())
+}
+
+struct MeanOfPixels {
+    x: Spot,
+    to: Slot,
+    batch: usize,
+    pixels: usize,
+    channels: usize,
+}
+
+impl Step for MeanOfPixels {
+    fn run(&self, context: Context<'static>, memory: &mut Memory<'_>) -> Result<(), DeviceError> {
+        let ([x], [to]) = memory.split([self.x], [self.to])?;
+        let (x, to) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(to));
+        spatial::global_average(context, self.batch, self.pixels, self.channels, x, to);
+        Ok(())
+    }
+}
+
+struct Fast {
+    x: Spot,
+    to: Slot,
+    reduction: Reduction,
+    outer: usize,
+    length: usize,
+    inner: usize,
+}
+
+impl Step for Fast {
+    fn run(&self, context: Context<'static>, memory: &mut Memory<'_>) -> Result<(), DeviceError> {
+        let ([x], [to]) = memory.split([self.x], [self.to])?;
+        let (x, to): (&[f16], &mut [f16]) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(to));
+        let results_per_piece = (parallel::SMALL / self.length.max(1)).max(1);
+        parallel::pieces(context, to, results_per_piece, &|at, piece| {
+            let mut sums = [0f32; BLOCK];
+            let mut done = 0;
+            while done < piece.len() {
+                let (outer, column) = ((at + done) / self.inner, (at + done) % self.inner);
+                let count = (self.inner - column).min(piece.len() - done).min(BLOCK);
+                let sums = &mut sums[..count];
+                sums.fill(self.reduction.start());
+                for step in 0..self.length {
+                    let base = (outer * self.length + step) * self.inner + column;
+                    let row = &x[base..base + count];
+                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum = self.reduction.join(*sum, value.to_f32()));
+                }
+                for (slot, sum) in piece[done..done + count].iter_mut().zip(sums) {
+                    *slot = f16::from_f32(self.reduction.finish(*sum, self.length));
+                }
+                done += count;
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Reduction {
+    fn start(self) -> f32 {
+        match self {
+            Self::Max => f32::NEG_INFINITY,
+            Self::Min => f32::INFINITY,
+            _ => 0.0,
+        }
+    }
+
+    fn join(self, sum: f32, value: f32) -> f32 {
+        match self {
+            Self::Sum | Self::Mean => sum + value,
+            Self::Max => sum.max(value),
+            Self::Min => sum.min(value),
+            Self::SumOfSquares | Self::Length => sum + value * value,
+            Self::SumOfMagnitudes => sum + value.abs(),
+        }
+    }
+
+    fn finish(self, sum: f32, length: usize) -> f32 {
+        match self {
+            Self::Mean => sum / length as f32,
+            Self::Length => sum.sqrt(),
+            _ => sum,
+        }
+    }
+}
+
+struct Exact {
+    engine: Arc<Engine>,
+    x: Spot,
+    to: Slot,
+    lane: Slot,
+    reduction: Reduction,
+    outer: usize,
+    length: usize,
+    inner: usize,
+}
+
+impl Step for Exact {
+    fn run(&self, _: Context<'static>, memory: &mut Memory<'_>) -> Result<(), DeviceError> {
+        let ([x], [to, lane]) = memory.split([self.x], [self.to, self.lane])?;
+        let (x, to): (&[f16], &mut [f16]) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(to));
+        let lane: &mut [f16] = bytemuck::cast_slice_mut(lane);
+        for outer in 0..self.outer {
+            for column in 0..self.inner {
+                let base = outer * self.length * self.inner + column;
+                lane.iter_mut().enumerate().for_each(|(step, slot)| *slot = x[base + step * self.inner]);
+                to[outer * self.inner + column] = self.engine.reduce(self.reduction, lane);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! A program that devices load: what a bundle's text and weights say.
+
+use crate::DeviceError;
+use aneforge_mil::op::builtin;
+use aneforge_mil::{BlobFolder, BlobSource, Body, parse, resolve};
+use std::path::Path;
+
+/// File name of the program's text in a bundle.
+const TEXT_FILE: &str = "model.mil";
+
+/// A parsed program, ready to be loaded by any device.
+#[derive(Clone, Debug)]
+pub struct Program {
+    name: String,
+    body: Body,
+}
+
+impl Program {
+    /// Reads the program of a bundle: the text `model.mil` and the weight files that it names.
+    ///
+    /// # Errors
+    /// [`DeviceError::Program`] with the place in the text and a caret under it.
+    pub fn open(bundle: impl AsRef<Path>) -> Result<Self, DeviceError> {
+        let bundle = bundle.as_ref();
+        let path = bundle.join(TEXT_FILE);
+        let name = path.display().to_string();
+        let text = std::fs::read(&path)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "the text is not UTF-8".to_string()))
+            .map_err(|problem| DeviceError::Program { program: name.clone(), problem })?;
+        Self::from_text(&name, &text, &BlobFolder::new(bundle))
+    }
+
+    /// Reads a program from its text; `blobs` finds the weight files that it names. The function is `main`, or the only one.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn from_text(name: &str, text: &str, blobs: &dyn BlobSource) -> Result<Self, DeviceError> {
+        let fault = |problem: String| DeviceError::Program { program: name.to_string(), problem };
+        let program = parse(text).map_err(|error| fault(error.to_string()))?;
+        let function = match program.functions.as_slice() {
+            [only] => only.name.as_str(),
+            _ => "main",
+        };
+        let body = resolve(&program, function, builtin(), blobs).map_err(|error| fault(error.render(text)))?;
+        Ok(Self { name: name.to_string(), body })
+    }
+
+    /// A program from a body that is already resolved; the caller has verified it.
+    pub fn from_body(name: impl Into<String>, body: Body) -> Self {
+        Self { name: name.into(), body }
+    }
+
+    /// What people know it by: the file it came from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its function.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+}
