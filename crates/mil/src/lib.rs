@@ -10,6 +10,7 @@ mod body;
 mod build;
 mod check;
 mod compact;
+mod convert;
 mod dtype;
 mod emit;
 pub mod op;

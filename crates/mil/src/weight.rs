@@ -148,7 +148,7 @@ impl Weight {
             Source::Mapped { mapping, offset, stored } => {
                 let length = stored.packed_bytes(self.ty.count());
                 let bytes = mapping.bytes().get(*offset..*offset + length).unwrap_or_default();
-                convert(bytes, *stored, sink)
+                crate::convert::to_fp16(bytes, *stored, sink)
             }
             Source::Computed(compute) => {
                 let mut seen = 0;
@@ -201,27 +201,4 @@ impl PartialEq for Weight {
 fn check_size(ty: &TensorType, stored: DType, held: usize) -> Result<(), WeightError> {
     let needed = ty.checked_count().and_then(|count| stored.bits().checked_mul(count)).map_or(usize::MAX, |bits| bits.div_ceil(8));
     if needed == held { Ok(()) } else { Err(WeightError::Size { ty: ty.to_string(), needed, held }) }
-}
-
-fn convert(bytes: &[u8], stored: DType, sink: &mut dyn FnMut(&[u8]) -> Result<(), WeightError>) -> Result<(), WeightError> {
-    use half::slice::HalfFloatSliceExt;
-    let width = stored.bits() / 8;
-    let mut wide = Vec::with_capacity(CHUNK_ELEMENTS);
-    let mut narrow = vec![f16::ZERO; CHUNK_ELEMENTS];
-    let mut done = 0;
-    for chunk in bytes.chunks(CHUNK_ELEMENTS * width) {
-        wide.clear();
-        match stored {
-            DType::Fp32 => wide.extend(chunk.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))),
-            _ => wide.extend(chunk.chunks_exact(2).map(|b| half::bf16::from_le_bytes([b[0], b[1]]).to_f32())),
-        }
-        let narrow = &mut narrow[..wide.len()];
-        narrow.convert_from_f32_slice(&wide);
-        if let Some(at) = narrow.iter().zip(&wide).position(|(n, w)| n.is_infinite() && w.is_finite()) {
-            return Err(WeightError::Range { value: f64::from(wide[at]), index: done + at });
-        }
-        done += wide.len();
-        sink(bytemuck::cast_slice(narrow))?;
-    }
-    Ok(())
 }

@@ -1,4 +1,5 @@
 //! Weight files: layout to the byte, mapped reading, and an answer for every damaged file.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use aneforge_mil::{BlobError, BlobFile, BlobFileWriter, BlobWriter, DType, TensorType, Weight};
 use proptest::prelude::*;

@@ -1,4 +1,5 @@
 //! From a body to text and weights, and back to the same body.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use aneforge_mil::op::builtin;
 use aneforge_mil::{

@@ -1,4 +1,5 @@
 //! From text to a body: what is bound, and what every fault says.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use aneforge_mil::op::{MilOp, OpTable, builtin};
 use aneforge_mil::{

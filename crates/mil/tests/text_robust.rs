@@ -1,4 +1,5 @@
 //! The parser answers every text, quickly, and never panics.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use aneforge_mil::{parse, print};
 use proptest::prelude::*;

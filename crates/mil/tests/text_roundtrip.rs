@@ -1,4 +1,5 @@
 //! Printing and parsing are inverse for every program.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use aneforge_mil::{
     Argument, Attribute, DType, Dialect, Function, Literal, LiteralValue, Location, Port, Program, Statement, Type, parse, print,

@@ -1,4 +1,5 @@
 //! What the parser takes and what its errors say.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use aneforge_mil::{Argument, DType, Literal, LiteralValue, Program, Type, parse, print};
 
