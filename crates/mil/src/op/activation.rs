@@ -192,8 +192,8 @@ pub(super) const OPS: &[MilOp] = &[
         arithmetic: ROUNDED_ONCE,
         cases: &[Case::new(
             "slope_per_channel",
-            &[("x", given(&[1, 2, 2], &[-1.0, 2.0, -4.0, 3.0])), ("alpha", given(&[2], &[0.5, 0.25]))],
-            &[(&[1, 2, 2], &[-0.5, 2.0, -1.0, 3.0])],
+            &[("x", given(&[1, 2, 1, 2], &[-1.0, 2.0, -4.0, 3.0])), ("alpha", given(&[2], &[0.5, 0.25]))],
+            &[(&[1, 2, 1, 2], &[-0.5, 2.0, -1.0, 3.0])],
             BY_HAND,
         )],
         ..unary("prelu", "x where it is not negative, else alpha x with one alpha per channel.", |a| {

@@ -74,8 +74,9 @@ pub(super) const OPS: &[MilOp] = &[
                 (Some(x), Some(y)) => x.ty.dtype == y.ty.dtype,
                 _ => true,
             }),
-            rule("C2", "cond, a and b broadcast: seen from the last axis, extents are equal or 1", |a| {
-                broadcast(&[a.shape("cond"), a.shape("a"), a.shape("b")]).is_some()
+            rule("C2", "a and b broadcast, and cond to the shape of both: seen from the last axis, extents are equal or 1", |a| {
+                broadcast(&[a.shape("a"), a.shape("b")])
+                    .is_some_and(|both| broadcast(&[a.shape("cond"), &both]).is_some_and(|all| all == both))
             }),
         ],
         arithmetic: PICKS,
@@ -93,22 +94,22 @@ pub(super) const OPS: &[MilOp] = &[
                 BY_HAND,
             ),
             Case::new(
-                "scalars_broadcast",
+                "all_three_broadcast",
                 &[
                     ("cond", values(DType::Bool, &[1, 3], &[1.0, 0.0, 1.0])),
-                    ("a", given(&[], &[0.0])),
+                    ("a", given(&[3], &[0.0, 1.0, 2.0])),
                     ("b", given(&[2, 1], &[5.0, 6.0])),
                 ],
-                &[(&[2, 3], &[0.0, 5.0, 0.0, 0.0, 6.0, 0.0])],
+                &[(&[2, 3], &[0.0, 5.0, 2.0, 0.0, 6.0, 2.0])],
                 BY_HAND,
             ),
         ],
         ..base(
             "select",
             "a where cond is true, else b.",
-            |a| infer_as(a, &["cond", "a", "b"], a.ty("a")?.dtype),
+            |a| infer_as(a, &["a", "b"], a.ty("a")?.dtype),
             |a| {
-                let ty = infer_as(a, &["cond", "a", "b"], a.ty("a")?.dtype)?.remove(0);
+                let ty = infer_as(a, &["a", "b"], a.ty("a")?.dtype)?.remove(0);
                 let expand = |port| Ok::<_, OpError>(a.array(port)?.broadcast_to(&ty.shape));
                 let (cond, yes, no) = (expand("cond")?, expand("a")?, expand("b")?);
                 let picked = cond.data.iter().zip(yes.data.iter().zip(&no.data));

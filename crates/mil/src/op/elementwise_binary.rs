@@ -12,6 +12,7 @@ const NUMBER_PAIR: &[PortSpec] = &[tensor("x", NUMBERS), tensor("y", NUMBERS)];
 const FLOAT_PAIR: &[PortSpec] = &[tensor("x", FLOATS), tensor("y", FLOATS)];
 const BOOL_PAIR: &[PortSpec] = &[tensor("x", BOOL), tensor("y", BOOL)];
 const RULES: &[Constraint] = &[SAME_DTYPE, BROADCASTS];
+const LOGICAL_RULES: &[Constraint] = &[Constraint { label: "C1", ..BROADCASTS }];
 const BY_HAND: &str = "by hand";
 
 const A: &[f64] = &[-2.0, -0.5, 0.0, 0.25, 1.5, 3.0];
@@ -185,7 +186,15 @@ const fn logical(
     cases: &'static [Case],
 ) -> MilOp {
     let record = pair(name, summary, meaning);
-    MilOp { ports: BOOL_PAIR, arithmetic: Arithmetic::Unknown, support: NOWHERE, tolerance: 0.0, cases, ..record }
+    MilOp {
+        ports: BOOL_PAIR,
+        constraints: LOGICAL_RULES,
+        arithmetic: Arithmetic::Unknown,
+        support: NOWHERE,
+        tolerance: 0.0,
+        cases,
+        ..record
+    }
 }
 
 /// A truth value as a number.
