@@ -73,10 +73,26 @@
 //! spatial::transpose(cx, batch, rows, columns, &[f16], &mut [f16])   also NCHW <-> NHWC
 //! ```
 
+pub mod conv;
+pub mod convert;
+mod depthwise;
+mod epilogue;
+pub mod exact;
+pub mod gemm;
+mod math;
+pub mod matmul;
+pub mod norm;
+pub mod pack;
+pub mod pointwise;
 pub mod pool;
 pub mod simd;
+pub mod spatial;
+#[cfg(test)]
+mod tests;
+mod tile;
 pub mod types;
 
+pub use pack::PackedWeights;
 pub use pool::Pool;
 pub use simd::Level;
 pub use types::{Activation, Bases, Context, Epilogue, Operand, Output, Residual, Rows, Run};

@@ -200,13 +200,20 @@ pub struct Operand<'a> {
 }
 
 /// A buffer shared by jobs that write disjoint places.
-#[derive(Clone, Copy)]
 pub(crate) struct Shared<T> {
     start: *mut T,
     length: usize,
 }
 
-// SAFETY: users of `get` promise disjoint places per job.
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Shared<T> {}
+
+// SAFETY: users of `slice` promise disjoint places per job.
 unsafe impl<T: Send> Sync for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Shared<T> {}
@@ -217,6 +224,10 @@ impl<T> Shared<T> {
             start: data.as_mut_ptr(),
             length: data.len(),
         }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.length
     }
 
     /// # Safety

@@ -59,6 +59,15 @@ impl Simd for Avx2 {
         ))
     }
     #[inline(always)]
+    unsafe fn store_pairs(self, to: *mut f32, x: __m256, t: __m256) {
+        have!({
+            let low = _mm256_unpacklo_ps(x, t);
+            let high = _mm256_unpackhi_ps(x, t);
+            _mm256_storeu_ps(to, _mm256_permute2f128_ps::<0x20>(low, high));
+            _mm256_storeu_ps(to.add(8), _mm256_permute2f128_ps::<0x31>(low, high));
+        })
+    }
+    #[inline(always)]
     fn add(self, a: __m256, b: __m256) -> __m256 {
         have!(_mm256_add_ps(a, b))
     }
@@ -255,17 +264,6 @@ impl Simd for Avx2 {
         have!({
             let magnitude = _mm256_andnot_pd(_mm256_set1_pd(-0.0), w);
             _mm256_and_pd(_mm256_cmp_pd::<_CMP_LE_OQ>(threshold, magnitude), x)
-        })
-    }
-    #[inline(always)]
-    fn nudge_wide(self, a: __m256d) -> __m256d {
-        have!({
-            let nonzero = _mm256_cmp_pd::<_CMP_NEQ_OQ>(a, _mm256_setzero_pd());
-            // An all-ones mask is -1, and subtracting it adds one unit in the last place.
-            _mm256_castsi256_pd(_mm256_sub_epi64(
-                _mm256_castpd_si256(a),
-                _mm256_castpd_si256(nonzero),
-            ))
         })
     }
 }

@@ -59,6 +59,15 @@ impl Simd for Avx512 {
         ))
     }
     #[inline(always)]
+    unsafe fn store_pairs(self, to: *mut f32, x: __m512, t: __m512) {
+        have!({
+            let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            _mm512_storeu_ps(to, _mm512_permutex2var_ps(x, low, t));
+            _mm512_storeu_ps(to.add(16), _mm512_permutex2var_ps(x, high, t));
+        })
+    }
+    #[inline(always)]
     fn add(self, a: __m512, b: __m512) -> __m512 {
         have!(_mm512_add_ps(a, b))
     }
@@ -244,18 +253,5 @@ impl Simd for Avx512 {
             _mm512_cmp_pd_mask::<_CMP_LE_OQ>(threshold, _mm512_abs_pd(w)),
             x
         ))
-    }
-    #[inline(always)]
-    fn nudge_wide(self, a: __m512d) -> __m512d {
-        have!({
-            let nonzero = _mm512_cmp_pd_mask::<_CMP_NEQ_OQ>(a, _mm512_setzero_pd());
-            let bits = _mm512_castpd_si512(a);
-            _mm512_castsi512_pd(_mm512_mask_add_epi64(
-                bits,
-                nonzero,
-                bits,
-                _mm512_set1_epi64(1),
-            ))
-        })
     }
 }

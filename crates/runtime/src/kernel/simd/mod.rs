@@ -60,6 +60,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn mul(self, a: Self::F, b: Self::F) -> Self::F;
     fn div(self, a: Self::F, b: Self::F) -> Self::F;
     fn sqrt(self, a: Self::F) -> Self::F;
+    /// Stores `x0 t0 x1 t1 ..`, twice `LANES` values.
+    /// # Safety
+    /// `to` must be writable for `2 * LANES` values.
+    unsafe fn store_pairs(self, to: *mut f32, x: Self::F, t: Self::F);
     /// `a < b ? a : b`, so `b` where either is NaN.
     fn min(self, a: Self::F, b: Self::F) -> Self::F;
     /// `a > b ? a : b`, so `b` where either is NaN.
@@ -136,9 +140,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn fma_wide(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D;
     /// `threshold <= |w|` decides per lane whether `x` is kept or becomes 0.
     fn keep_wide(self, threshold: Self::D, w: Self::D, x: Self::D) -> Self::D;
-    /// Moves every nonzero lane one unit in the last place away from zero.
-    fn nudge_wide(self, a: Self::D) -> Self::D;
-
     /// Absolute value.
     #[inline(always)]
     fn abs(self, a: Self::F) -> Self::F {

@@ -73,6 +73,15 @@ impl Simd for Portable {
         unsafe { to.cast::<[u16; LANES]>().write_unaligned(halves) }
     }
     #[inline(always)]
+    unsafe fn store_pairs(self, to: *mut f32, x: F, t: F) {
+        let mut pairs = [[0.0; 2]; LANES];
+        for lane in 0..LANES {
+            pairs[lane] = [x[lane], t[lane]];
+        }
+        // SAFETY: the caller promises twice LANES writable values.
+        unsafe { to.cast::<[[f32; 2]; LANES]>().write_unaligned(pairs) }
+    }
+    #[inline(always)]
     fn add(self, a: F, b: F) -> F {
         map(a, b, |a, b| a + b)
     }
@@ -295,15 +304,5 @@ impl Simd for Portable {
             };
         }
         out
-    }
-    #[inline(always)]
-    fn nudge_wide(self, a: D) -> D {
-        a.map(|v| {
-            if v == 0.0 {
-                v
-            } else {
-                f64::from_bits(v.to_bits() + 1)
-            }
-        })
     }
 }
