@@ -61,7 +61,7 @@ fn worked(op: &'static MilOp, case: &Case) -> Value {
         told
     };
     let told = op.ports.iter().zip(&ports).flat_map(|(port, given)| given.iter().map(move |one| argument(port, one)));
-    let (_, results) = op_support::run(op, &ports).unwrap();
+    let (_, results) = op_support::run(op, &ports).unwrap_or_else(|error| panic!("{} {}: {error}", op.name, case.name));
     let results: Vec<_> = results.iter().map(|result| json!({ "shape": result.ty.shape, "data": result.data })).collect();
     json!({ "name": case.name, "arguments": told.collect::<Vec<_>>(), "results": results })
 }

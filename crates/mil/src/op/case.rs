@@ -47,9 +47,6 @@ pub enum Data {
     Seeded(u64),
 }
 
-/// Endpoints of the range of generated inputs.
-pub type OpenInterval = (f64, f64);
-
 /// An fp16 tensor with its values.
 pub const fn given(shape: &'static [usize], values: &'static [f64]) -> Given {
     Given::Tensor(DType::Fp16, shape, Data::Values(values))
@@ -130,7 +127,7 @@ pub fn build(op: &MilOp, given: &[(&str, Given)]) -> Vec<Vec<Argument>> {
 
 impl Given {
     /// The argument; seeded values are drawn from `domain`.
-    pub fn argument(&self, domain: OpenInterval) -> Argument {
+    pub fn argument(&self, domain: (f64, f64)) -> Argument {
         match *self {
             Self::Text(text) => Argument::string(text),
             Self::Tensor(dtype, shape, Data::Seeded(seed)) => {

@@ -32,7 +32,7 @@ mod table;
 mod window;
 
 pub use arguments::{Argument, Arguments, OpError};
-pub use case::{Case, Data, Expected, Given, OpenInterval, build, flag, float, given, int, ints, number, sample, text, values};
+pub use case::{Case, Data, Expected, Given, build, flag, float, given, int, ints, number, sample, text, values};
 pub use general::{GENERAL, MAX_ELEMENTS, MAX_RANK};
 pub use table::{OpTable, builtin, declared};
 

@@ -22,16 +22,6 @@ const fn moves(
     MilOp { arithmetic: Arithmetic::Copy, tolerance: 0.0, ..base(name, summary, infer, meaning) }
 }
 
-/// An operator whose result holds the values of `x` in their order.
-const fn reshapes(
-    name: &'static str,
-    summary: &'static str,
-    infer: fn(&Arguments<'_>) -> Result<Vec<TensorType>, OpError>,
-    meaning: fn(&Arguments<'_>) -> Result<Vec<Array>, OpError>,
-) -> MilOp {
-    moves(name, summary, infer, meaning)
-}
-
 const AXES_OF_X: Constraint = rule("C1", "axes are distinct axes of x", |a| axes(a, "axes", a.shape("x").len()).is_some());
 
 pub(super) const OPS: &[MilOp] = &[
@@ -67,7 +57,7 @@ pub(super) const OPS: &[MilOp] = &[
             ),
             Case::new("to_a_scalar", &[("x", given(&[1, 1], &[7.0])), ("shape", ints(&[0], &[]))], &[(&[], &[7.0])], BY_HAND),
         ],
-        ..reshapes(
+        ..moves(
             "reshape",
             "The values of x in their order under another shape.",
             |a| result(a, a.ty("x")?.dtype, new_shape(a).unwrap_or_else(|| vec![0])),
@@ -120,7 +110,7 @@ pub(super) const OPS: &[MilOp] = &[
                 BY_HAND,
             ),
         ],
-        ..reshapes(
+        ..moves(
             "squeeze",
             "x without its axes of extent 1, or without those of them that axes names.",
             |a| result(a, a.ty("x")?.dtype, squeezed(a)),
@@ -142,7 +132,7 @@ pub(super) const OPS: &[MilOp] = &[
             ),
             Case::new("of_a_scalar", &[("x", given(&[], &[5.0])), ("axes", ints(&[1], &[0.0]))], &[(&[1], &[5.0])], BY_HAND),
         ],
-        ..reshapes(
+        ..moves(
             "expand_dims",
             "x with new axes of extent 1 where axes names places in the result.",
             |a| result(a, a.ty("x")?.dtype, expanded(a)),
@@ -164,7 +154,7 @@ pub(super) const OPS: &[MilOp] = &[
                 BY_HAND,
             ),
         ],
-        ..reshapes(
+        ..moves(
             "flatten2d",
             "x as a matrix: the axes before axis and those from it on.",
             |a| result(a, a.ty("x")?.dtype, flattened(a)),
