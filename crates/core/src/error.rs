@@ -19,11 +19,11 @@ pub enum GraphError {
         got: String,
     },
     /// A rule of the MIL operator that a graph operator lowers to is broken.
-    #[error("{op}: {source}; got {got}")]
+    #[error("{op}: {source}{got}")]
     Mil {
         /// Graph operator.
         op: &'static str,
-        /// Inputs with their types, attributes with their values.
+        /// What the graph operator got, as a clause to append; empty where the MIL operator of the same name got the same.
         got: String,
         /// The rule of MIL.
         source: OpError,

@@ -4,13 +4,10 @@ use super::argument::Arg;
 use super::names::Names;
 use crate::graph::ConstantData;
 use crate::{DType, GraphError, Target, TensorType, Weight};
-use aneforge_mil::op::{Argument, Arguments, MilOp, OpError, PortKind, builtin};
+use aneforge_mil::op::{MilOp, OpError, builtin};
 use aneforge_mil::{Body, Constant, Operand, Output, ValueId};
 use half::f16;
 use std::collections::HashMap;
-
-/// Constants up to this size are shown to the rules of MIL operators even where any tensor may stand.
-const VISIBLE_ELEMENTS: usize = 4096;
 
 /// Adds MIL operations to a body.
 #[derive(Debug)]
@@ -104,12 +101,7 @@ impl Lowering {
             };
             operands[port] = self.operand(name, argument)?;
         }
-        let mut ports = Vec::with_capacity(operands.len());
-        for (spec, operand) in op.ports.iter().zip(&operands) {
-            let visible = spec.kind == PortKind::Constant;
-            ports.push(operand.values().iter().map(|&id| self.argument(id, visible)).collect::<Vec<_>>());
-        }
-        let types = Arguments::checked(op, &ports).and_then(|arguments| (op.infer)(&arguments)).map_err(|error| self.mil(error))?;
+        let types = self.body.infer(op, &operands).map_err(|error| self.mil(error))?;
         let stem = if self.stem.is_empty() { op.name.to_string() } else { format!("{}_{}", self.stem, op.name) };
         let results = types.into_iter().map(|ty| (self.names.unique(&stem), ty)).collect();
         Ok(self.body.add_operation(op, operands, results))
@@ -162,6 +154,27 @@ impl Lowering {
             _ => {}
         }
         self.op("reshape", &[("x", value.into()), ("shape", shape.into())])
+    }
+
+    /// A value stretched to a shape it broadcasts to: a constant of one number is written out, anything else repeated by `tile`.
+    ///
+    /// # Errors
+    /// What `reshape` and `tile` say about the shapes.
+    pub fn broadcast(&mut self, value: ValueId, shape: &[usize]) -> Result<ValueId, GraphError> {
+        if self.shape(value) == shape {
+            return Ok(value);
+        }
+        if let Some(Constant::Values(values)) = self.body.constant(value)
+            && let [number] = values.as_slice()
+        {
+            let (name, dtype) = (self.body.value(value).name.clone(), self.ty(value).dtype);
+            return Ok(self.inline(&name, TensorType::new(dtype, shape), vec![*number; shape.iter().product()]));
+        }
+        let mut full = vec![1; shape.len().saturating_sub(self.shape(value).len())];
+        full.extend_from_slice(self.shape(value));
+        let reps: Vec<usize> = full.iter().zip(shape).map(|(&have, &want)| if have == want { 1 } else { want }).collect();
+        let x = self.reshaped(value, &full)?;
+        self.op("tile", &[("x", x.into()), ("reps", reps.into())])
     }
 
     pub(crate) fn input(&mut self, name: &str, ty: &TensorType) -> ValueId {
@@ -254,21 +267,6 @@ impl Lowering {
         let id = self.body.add_constant(name, TensorType::new(DType::String, []), Constant::Text(text.to_string()));
         self.texts.insert(text.to_string(), id);
         id
-    }
-
-    /// What the rules of a MIL operator see of a value. Weights are read only where a rule needs to know them.
-    fn argument(&self, id: ValueId, visible: bool) -> Argument {
-        let ty = self.ty(id);
-        match self.body.constant(id) {
-            Some(Constant::Text(text)) => Argument::string(text.clone()),
-            Some(constant @ Constant::Values(values)) if visible || values.len() <= VISIBLE_ELEMENTS => {
-                constant.to_array(ty).map_or_else(|| Argument::typed(ty.clone()), Argument::valued)
-            }
-            Some(constant @ Constant::Weight(_)) if visible => {
-                constant.to_array(ty).map_or_else(|| Argument::typed(ty.clone()), Argument::valued)
-            }
-            _ => Argument::typed(ty.clone()),
-        }
     }
 
     fn mil(&self, source: OpError) -> GraphError {

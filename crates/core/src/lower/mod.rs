@@ -51,6 +51,13 @@ pub fn lower_with(outputs: &[(String, Tensor)], options: LowerOptions) -> Result
     }
     let arena = first.graph().read();
     let live = live_nodes(&arena, &ports, options.keep_unused_inputs);
+    for (index, node) in arena.nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
+        let NodeKind::Input { name, .. } = &node.kind else { continue };
+        let returned = outputs.iter().zip(&ports).all(|((output, _), port)| output != name || port.node.index() == index);
+        if !returned {
+            return Err(GraphError::DuplicateName { name: name.clone() });
+        }
+    }
     let mut lowering = Lowering::new(options.target);
     names.iter().for_each(|name| lowering.reserve(name));
     let mut results: Vec<Vec<ValueId>> = vec![Vec::new(); arena.nodes.len()];
@@ -129,7 +136,11 @@ fn lower_node(lowering: &mut Lowering, node: &Node, results: &[Vec<ValueId>]) ->
 
 fn run_lowering(lowering: &mut Lowering, site: &Site<'_>) -> Result<Vec<ValueId>, GraphError> {
     (site.op.lower)(lowering, site).map_err(|error| match error {
-        GraphError::Mil { source, .. } => GraphError::Mil { op: site.op.name, got: site.describe(), source },
+        GraphError::Mil { source, .. } => {
+            let same = source.to_string().starts_with(&format!("{} ", site.op.name));
+            let got = if same { String::new() } else { format!("; {} got {}", site.op.name, site.describe()) };
+            GraphError::Mil { op: site.op.name, got, source }
+        }
         other => other,
     })
 }

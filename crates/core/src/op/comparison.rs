@@ -87,7 +87,23 @@ pub static SELECT: GraphOp = GraphOp {
         ),
     ],
     tolerance: 0.0,
+    // MIL's result has the shape of a and b alone; where cond is larger, a is stretched to it.
+    lower: |l, s| {
+        let (condition, mut a, b) = (s.value("cond")?, s.value("a")?, s.value("b")?);
+        let pair = broadcast_shape(s.shape("a"), s.shape("b")).unwrap_or_default();
+        let full = broadcast_shape(&pair, s.shape("cond")).unwrap_or_default();
+        if full != pair {
+            a = l.broadcast(a, &full)?;
+        }
+        l.ops("select", &[("cond", condition.into()), ("a", a.into()), ("b", b.into())])
+    },
     cases: &[Case::values(
+        "mask_larger_than_both",
+        &[given("cond", &[3], &[1.0, 0.0, 1.0]).of(DType::Bool), given("a", &[], &[2.0]).fixed(), given("b", &[1], &[-1.0])],
+        &[],
+        (&[3], &[2.0, -1.0, 2.0]),
+        "by hand",
+    ), Case::values(
         "mask_of_a_row",
         &[given("cond", &[2], &[1.0, 0.0]).of(DType::Bool), given("a", &[2, 2], &[1.0, 2.0, 3.0, 4.0]), given("b", &[], &[-1.0])],
         &[],

@@ -85,11 +85,19 @@ fn window_of(s: &Site<'_>) -> Window {
     }
 }
 
-/// Zeros behind the last element of each spatial axis up to the extents of `shape`.
-pub(super) fn fill_up(x: &Tensor, shape: &[usize]) -> Tensor {
-    let Ok(have) = x.shape() else { return x.clone() };
-    let pads: Vec<i64> = have.iter().zip(shape).flat_map(|(&have, &want)| [0, want as i64 - have as i64]).collect();
-    if pads.iter().all(|&pad| pad == 0) { x.clone() } else { x.pad(&pads, 0.0) }
+/// Gradient of the input of a convolution with `weight`, given that of its result: the transposed convolution cut, or filled with
+/// zeros where no window reached, to the spatial extents of `shape`.
+pub(super) fn spread_back(grad: &Tensor, weight: &Tensor, window: &Window, shape: &[usize]) -> Tensor {
+    let (Ok(positions), Ok(kernel)) = (grad.shape(), weight.shape()) else { return grad.clone() };
+    let (mut pad, mut fill) = (window.pad.clone(), vec![0; 4]);
+    for axis in 0..shape.len() - 2 {
+        let covered = (positions[axis + 2] as i64 - 1) * window.strides[axis] + reach(kernel[axis + 2], window.dilations[axis]);
+        let behind = covered - window.pad[2 * axis] - shape[axis + 2] as i64;
+        pad[2 * axis + 1] = behind.max(0);
+        fill.extend([0, (-behind).max(0)]);
+    }
+    let spread = grad.conv_transpose(weight, None, &Window { pad, ..window.clone() });
+    if fill.iter().all(|&count| count == 0) { spread } else { spread.pad(&fill, 0.0) }
 }
 
 /// The first elements of each axis, as many as `shape` says.
@@ -199,7 +207,7 @@ pub static CONV: GraphOp = GraphOp {
             let (x, weight, grad) = (b.input("x"), b.input("weight"), b.grad());
             let (window, shape) = (window_of(&b.site()), b.site().shape("x").to_vec());
             if b.wants("x") {
-                b.give("x", fill_up(&grad.conv_transpose(&weight, None, &window), &shape));
+                b.give("x", spread_back(&grad, &weight, &window, &shape));
             }
             if b.wants("weight") {
                 let weight_shape = b.site().shape("weight").to_vec();

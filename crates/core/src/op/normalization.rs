@@ -255,9 +255,9 @@ pub static L2_NORM: GraphOp = GraphOp {
     },
     cases: &[Case::values(
         "three_four_five",
-        &[given("x", &[2, 2], &[3.0, 4.0, 0.0, 0.0])],
+        &[given("x", &[2, 2], &[3.0, 4.0, -8.0, 6.0])],
         &[],
-        (&[2, 2], &[0.6, 0.8, 0.0, 0.0]),
+        (&[2, 2], &[0.6, 0.8, -0.8, 0.6]),
         "by hand",
     ), Case::shape("over_rows", &[drawn("x", &[3, 4])], &[("axis", Default::Int(0))], &[3, 4])],
     vjp: Vjp::Rule(|b| {

@@ -1,6 +1,6 @@
 //! Pools.
 
-use super::convolution::{fill_up, window, window_fits};
+use super::convolution::{spread_back, window, window_fits};
 use super::*;
 
 const ATTRIBUTES: &[AttributeSpec] = &[
@@ -154,7 +154,7 @@ fn avg_pool_gradient(b: &Backward<'_>) -> Tensor {
     weight.extend(kernel.iter().map(|&size| size as usize));
     let taps: i64 = kernel.iter().product();
     let weight = b.graph().full(&weight, 1.0 / taps as f64);
-    fill_up(&b.grad().conv_transpose(&weight, None, &spread), &shape)
+    spread_back(&b.grad(), &weight, &spread, &shape)
 }
 
 pub(super) const ALL: &[&GraphOp] = &[&MAX_POOL, &AVG_POOL];
