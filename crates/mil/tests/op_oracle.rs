@@ -42,12 +42,20 @@ fn record(op: &'static MilOp) -> Value {
         "name": op.name,
         "opset": op.opset,
         "ports": op.ports.iter().map(port).collect::<Vec<_>>(),
-        "cases": op.cases.iter().map(|case| worked(op, case)).collect::<Vec<_>>(),
+        "cases": op.cases.iter().flat_map(|case| variants(op, case)).collect::<Vec<_>>(),
     })
 }
 
-fn worked(op: &'static MilOp, case: &Case) -> Value {
-    let ports = case.arguments(op);
+/// A case as written, and with other extents and values where that is legal.
+fn variants(op: &'static MilOp, case: &Case) -> Vec<Value> {
+    let mut dice = op_support::Dice(0x0bac1e ^ case.name.len() as u64);
+    let written = worked(op, case.name, &case.arguments(op));
+    let generated = (0..3).map(|_| op_support::resized(op, case, &mut dice));
+    let legal = generated.filter(|ports| op_support::run(op, ports).is_ok()).map(|ports| worked(op, case.name, &ports));
+    std::iter::once(written).chain(legal).collect()
+}
+
+fn worked(op: &'static MilOp, name: &str, ports: &[Vec<Argument>]) -> Value {
     let argument = |port: &aneforge_mil::op::PortSpec, argument: &Argument| {
         let mut told = json!({ "port": port.name, "variadic": port.kind == PortKind::Variadic });
         match (&argument.text, &argument.value) {
@@ -60,8 +68,8 @@ fn worked(op: &'static MilOp, case: &Case) -> Value {
         }
         told
     };
-    let told = op.ports.iter().zip(&ports).flat_map(|(port, given)| given.iter().map(move |one| argument(port, one)));
-    let (_, results) = op_support::run(op, &ports).unwrap_or_else(|error| panic!("{} {}: {error}", op.name, case.name));
+    let told = op.ports.iter().zip(ports).flat_map(|(port, given)| given.iter().map(move |one| argument(port, one)));
+    let (_, results) = op_support::run(op, ports).unwrap_or_else(|error| panic!("{} {name}: {error}", op.name));
     let results: Vec<_> = results.iter().map(|result| json!({ "shape": result.ty.shape, "data": result.data })).collect();
-    json!({ "name": case.name, "arguments": told.collect::<Vec<_>>(), "results": results })
+    json!({ "name": name, "arguments": told.collect::<Vec<_>>(), "results": results })
 }

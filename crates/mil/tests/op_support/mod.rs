@@ -1,13 +1,33 @@
 //! What the tests over the operator table share.
 #![allow(dead_code)]
 
-use aneforge_mil::op::{Argument, Arguments, MilOp, OpError};
+use aneforge_mil::op::{Argument, Arguments, Case, Data, Given, MilOp, OpError, PortKind};
 use aneforge_mil::{Array, TensorType};
 
 /// Result types and values of one use.
 pub fn run(op: &'static MilOp, ports: &[Vec<Argument>]) -> Result<(Vec<TensorType>, Vec<Array>), OpError> {
     let arguments = Arguments::checked(op, ports)?;
     Ok(((op.infer)(&arguments)?, (op.meaning)(&arguments)?))
+}
+
+/// A case again with other extents and values: equal extents stay equal and ones stay one, so that most uses stay legal.
+pub fn resized(op: &MilOp, case: &Case, dice: &mut Dice) -> Vec<Vec<Argument>> {
+    let extents: Vec<_> = (0..64).map(|extent| if extent < 2 { extent } else { 1 + dice.below(8) }).collect();
+    let seed = dice.next();
+    let mut ports = vec![Vec::new(); op.ports.len()];
+    for (name, given) in case.given {
+        let Some(index) = op.port(name) else { continue };
+        let argument = match *given {
+            Given::Tensor(dtype, shape, data) if op.ports[index].kind != PortKind::Constant => {
+                let shape: Vec<_> = shape.iter().map(|&extent| extents.get(extent).copied().unwrap_or(extent)).collect();
+                let salt = if let Data::Seeded(seed) = data { seed } else { ports[index].len() as u64 };
+                Argument::valued(Array::seeded(TensorType::new(dtype, shape), seed ^ salt ^ (index as u64) << 32, op.domain(name)))
+            }
+            other => other.argument(op.domain(name)),
+        };
+        ports[index].push(argument);
+    }
+    ports
 }
 
 /// Whether two numbers agree to `tolerance` of the larger magnitude, or are the same special value.
