@@ -1,7 +1,7 @@
 //! MIL, the language Apple's model compiler reads: types, the operator table, programs as data, text, weight blobs.
 //!
 //! [`Program`] is what the text says; [`Body`] is a function of it with names resolved against the operator table.
-//! [`parse`] and [`print`] go between text and program, [`resolve`] and [`emit`] between program and body.
+//! [`parse`] and [`print()`] go between text and program, [`resolve`] and [`emit`] between program and body.
 #![forbid(unsafe_code)]
 
 mod array;
