@@ -2,7 +2,7 @@
 
 use super::broadcast::{BROADCASTS, SAME_DTYPE, broadcast, infer_as, infer_bool, zip};
 use super::elementwise_binary::truth;
-use super::family::{PICKS, base, map, rule, same_as_x};
+use super::family::{CHOOSES, PICKS, base, map, rule, same_as_x};
 use super::{ANY, Arguments, BOOL, Case, Constraint, MilOp, OpError, PortSpec, given, tensor, values};
 use crate::{Array, DType};
 
@@ -20,7 +20,7 @@ const fn comparison(
     cases: &'static [Case],
 ) -> MilOp {
     let record = base(name, summary, infer_bool, meaning);
-    MilOp { ports: PAIR, constraints: RULES, arithmetic: PICKS, tolerance: 0.0, cases, ..record }
+    MilOp { ports: PAIR, constraints: RULES, arithmetic: CHOOSES, tolerance: 0.0, cases, ..record }
 }
 
 pub(super) const OPS: &[MilOp] = &[
@@ -62,7 +62,7 @@ pub(super) const OPS: &[MilOp] = &[
     ),
     MilOp {
         ports: &[tensor("x", BOOL)],
-        arithmetic: PICKS,
+        arithmetic: CHOOSES,
         tolerance: 0.0,
         cases: &[Case::new("turns_both_values", &[("x", values(DType::Bool, &[2], &[0.0, 1.0]))], &[(&[2], &[1.0, 0.0])], BY_HAND)],
         ..base("logical_not", "True where x is false.", same_as_x, |a| map(a, |x| truth(x == 0.0)))

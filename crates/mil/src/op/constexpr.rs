@@ -46,7 +46,7 @@ pub(super) const OPS: &[MilOp] = &[
         ],
         arithmetic: EXPANDS,
         support: Support {
-            native_from: Some(13),
+            native_from: Some(14),
             source: "folded to fp16 on A13, streamed from A14 on: arXiv 2606.22283, chapter 26",
         },
         domain: &[("quantized_data", -100.0, 100.0), ("scale", 0.01, 0.02), ("zero_point", 0.0, 0.4)],

@@ -1,6 +1,6 @@
 //! Transposed convolution.
 
-use super::family::{PRODUCTS, base, integers, rule};
+use super::family::{PRODUCTS_TOO, base, integers, rule};
 use super::general::computed;
 use super::window::{pad_type_known, well_formed};
 use super::{
@@ -53,7 +53,7 @@ const RULES: &[Constraint] = &[
 pub(super) const OPS: &[MilOp] = &[MilOp {
     ports: PORTS,
     constraints: RULES,
-    arithmetic: PRODUCTS,
+    arithmetic: PRODUCTS_TOO,
     published_error: Some(2.5e-4),
     cases: &[
         Case::new(

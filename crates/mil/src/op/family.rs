@@ -12,9 +12,13 @@ pub(super) const TABLE: Arithmetic = Arithmetic::Modelled(
     "piecewise linear between 33 knots that nobody has published; stand-in: exact function, fp16 result, within the worst error \
      published in arXiv 2606.22283, chapter 3",
 );
-/// Operators that pick one of their inputs.
-pub(super) const PICKS: Arithmetic =
-    Arithmetic::Exact("picks a value, no rounding; relu reproduces arXiv 2606.17090's published errors");
+/// Operators whose result needs no rounding and whose published error is zero.
+pub(super) const PICKS: Arithmetic = Arithmetic::Exact(
+    "nothing to round: arXiv 2606.17090's operator sweep measured no error, and relu reproduces its longer figures",
+);
+/// Operators whose result needs no rounding, of which only presence is published.
+pub(super) const CHOOSES: Arithmetic =
+    Arithmetic::Modelled("nothing to round; presence on the engine is published, its accuracy is not");
 /// One rounding of the exact result, by analogy with subtraction.
 pub(super) const ROUNDED_ONCE: Arithmetic =
     Arithmetic::Modelled("exact result rounded once to fp16, half away from zero, as subtraction is known to be");
@@ -25,9 +29,12 @@ pub(super) const REDUCED: Arithmetic = Arithmetic::Modelled(
 );
 /// Products on the multiply-accumulate array.
 pub(super) const PRODUCTS: Arithmetic = Arithmetic::Exact(
-    "products on the 2^-16 grid, exact sum, stored half away from zero, infinite from 2^15: reproduced from the errors that \
-     arXiv 2606.17090 publishes",
+    "products on the 2^-16 grid, exact sum, stored half away from zero, infinite from 2^15: reproduces the errors that arXiv \
+     2606.17090 publishes for every chip but M3, of which there are none",
 );
+/// Products of an operator for which no figure is published.
+pub(super) const PRODUCTS_TOO: Arithmetic =
+    Arithmetic::Modelled("the multiply-accumulate array's rule for matrix products, of which it is presumably a case");
 /// Several steps, each modelled.
 pub(super) const COMPOSED: Arithmetic =
     Arithmetic::Modelled("its steps on the planar engine one after the other, fp16 between them; published errors by size only");

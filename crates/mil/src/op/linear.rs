@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use super::broadcast::{SAME_DTYPE, broadcast};
-use super::family::{PRODUCTS, base, rule};
+use super::family::{PRODUCTS, PRODUCTS_TOO, base, rule};
 use super::general::result;
 use super::{
     Arguments, BOOL, Case, Default, FLOATS, MilOp, NUMBERS, OpError, TEXT, constant, flag, given, optional_weight, sample, tensor,
@@ -132,7 +132,7 @@ pub(super) const OPS: &[MilOp] = &[
                 terms(a).is_none_or(|terms| extents(a, &terms).is_some())
             }),
         ],
-        arithmetic: PRODUCTS,
+        arithmetic: PRODUCTS_TOO,
         published_error: Some(2e-4),
         cases: &[
             Case::new(

@@ -1,6 +1,6 @@
 //! Reductions over axes, and running sums.
 
-use super::family::{COMPOSED, PICKS, REDUCED, around, axes, axis, base, integers, legal_axis, rule, same_as_x};
+use super::family::{CHOOSES, COMPOSED, PICKS, REDUCED, around, axes, axis, base, integers, legal_axis, rule, same_as_x};
 use super::general::result;
 use super::{
     Arguments, Arithmetic, BOOL, Case, Constraint, Default, MilOp, NOWHERE, NUMBERS, OpError, PortSpec, TEXT, constant, flag,
@@ -166,7 +166,7 @@ pub(super) const OPS: &[MilOp] = &[
     MilOp {
         ports: ARG_PORTS,
         constraints: ARG_RULES,
-        arithmetic: PICKS,
+        arithmetic: CHOOSES,
         tolerance: 0.0,
         cases: &[
             Case::new(
@@ -189,7 +189,7 @@ pub(super) const OPS: &[MilOp] = &[
     MilOp {
         ports: ARG_PORTS,
         constraints: ARG_RULES,
-        arithmetic: PICKS,
+        arithmetic: CHOOSES,
         support: super::native_from(15),
         tolerance: 0.0,
         cases: &[Case::new("smallest_value", &[("x", X)], &[(&[2], &[1.0, 2.0])], BY_HAND)],

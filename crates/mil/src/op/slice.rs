@@ -2,10 +2,18 @@
 
 use super::family::{base, integers, rule};
 use super::general::{computed, result};
-use super::{ANY, Arguments, BOOL, Case, Default, FLOATS, MilOp, constant, given, ints, tensor, values};
+use super::{ANY, Arguments, Arithmetic, BOOL, Case, Default, FLOATS, MilOp, Support, constant, given, ints, tensor, values};
 use crate::DType;
 
 const BY_HAND: &str = "by hand";
+/// The width-slice hazard.
+const CROPS: Arithmetic = Arithmetic::Modelled(
+    "moves bits; on A13 and A14 a slice that starts inside the last axis goes through a fixed-point copy that turns magnitudes \
+     above 4094 into infinity (arXiv 2606.22283, chapters 3 and 12)",
+);
+/// No native form, and none needed.
+const FOLDED: Support =
+    Support { native_from: None, source: "a known offset folds into its neighbours: arXiv 2606.22283, appendix A" };
 const RAMP: super::Given = given(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
 
 pub(super) const OPS: &[MilOp] = &[
@@ -18,6 +26,7 @@ pub(super) const OPS: &[MilOp] = &[
             }),
             rule("C2", "the slice lies within x and is not empty; size -1 takes what is left", |a| sized(a).is_some()),
         ],
+        arithmetic: CROPS,
         tolerance: 0.0,
         cases: &[
             Case::new(
@@ -68,7 +77,8 @@ pub(super) const OPS: &[MilOp] = &[
             rule("C2", "no stride is 0", |a| a.ints("stride").is_none_or(|strides| !strides.contains(&0))),
             rule("C3", "the slice is not empty, and a squeezed axis has an element at begin", |a| indexed(a).is_some()),
         ],
-        support: super::native_from(13),
+        arithmetic: CROPS,
+        support: FOLDED,
         tolerance: 0.0,
         cases: &[
             Case::new(
