@@ -7,12 +7,12 @@
 use half::f16;
 use thiserror::Error;
 
+use super::convert::Widen;
 use super::depthwise::{DepthwiseWeights, depthwise};
 use super::gemm::gemm;
 use super::pack::PackedWeights;
 use super::simd::Level;
 use super::types::{Bases, Context, Epilogue, Output, Rows, Run, Shared};
-use super::convert::Widen;
 
 /// Why a convolution or pooling cannot be planned.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -91,12 +91,9 @@ impl ConvShape {
     /// If the geometry is impossible.
     pub fn output(&self) -> Result<[usize; 2], ShapeError> {
         let ConvShape { groups, channels_in, channels_out, .. } = *self;
-        for (value, name) in [
-            (self.batch, "batch"),
-            (channels_in, "input channels"),
-            (channels_out, "output channels"),
-            (groups, "groups"),
-        ] {
+        for (value, name) in
+            [(self.batch, "batch"), (channels_in, "input channels"), (channels_out, "output channels"), (groups, "groups")]
+        {
             if value == 0 {
                 return Err(ShapeError::Zero(name));
             }
@@ -130,9 +127,7 @@ impl ConvShape {
         let row = self.padded()[1] * self.channels_in;
         let [height, width] = self.kernel;
         if self.groups == 1 && self.dilation[1] == 1 {
-            return (0..height)
-                .map(|ky| Run { offset: ky * self.dilation[0] * row, length: width * self.channels_in })
-                .collect();
+            return (0..height).map(|ky| Run { offset: ky * self.dilation[0] * row, length: width * self.channels_in }).collect();
         }
         (0..height * width)
             .map(|tap| Run {
@@ -178,12 +173,9 @@ pub(crate) fn window_output(
 ) -> Result<[usize; 2], ShapeError> {
     let mut output = [0; 2];
     for axis in 0..2 {
-        for (value, name) in [
-            (input[axis], "input extent"),
-            (kernel[axis], "kernel extent"),
-            (stride[axis], "stride"),
-            (dilation[axis], "dilation"),
-        ] {
+        for (value, name) in
+            [(input[axis], "input extent"), (kernel[axis], "kernel extent"), (stride[axis], "stride"), (dilation[axis], "dilation")]
+        {
             if value == 0 {
                 return Err(ShapeError::Zero(name));
             }
@@ -303,8 +295,7 @@ impl Conv2d {
                         residual.offset += first;
                         residual
                     });
-                    let output =
-                        Output { data: &mut *output.data, offset: output.offset + first, stride: output.stride };
+                    let output = Output { data: &mut *output.data, offset: output.offset + first, stride: output.stride };
                     gemm(context, scratch, rows, weights, &own, output);
                 }
             }

@@ -91,9 +91,7 @@ impl Kernel for Pixels<'_> {
                         let taps = &self.weights.taps[tap..tap + 2 * S::LANES];
                         for v in 0..2 {
                             // SAFETY: both hold 2 * LANES values.
-                            let (x, w) = unsafe {
-                                (s.load(from.add(v * S::LANES)), s.load(taps.as_ptr().add(v * S::LANES)))
-                            };
+                            let (x, w) = unsafe { (s.load(from.add(v * S::LANES)), s.load(taps.as_ptr().add(v * S::LANES))) };
                             acc[v] = s.fma(x, w, acc[v]);
                         }
                     }

@@ -56,13 +56,7 @@ impl Arithmetic for Fast {
     type Sum = f32;
 
     #[inline(always)]
-    unsafe fn value<S: Simd>(
-        s: S,
-        epilogue: &Epilogue<'_>,
-        sums: *const f32,
-        bias: Option<S::F>,
-        residual: Option<S::F>,
-    ) -> S::F {
+    unsafe fn value<S: Simd>(s: S, epilogue: &Epilogue<'_>, sums: *const f32, bias: Option<S::F>, residual: Option<S::F>) -> S::F {
         // SAFETY: the caller's promise.
         let mut value = unsafe { s.load(sums) };
         if let Some(scale) = epilogue.scale {
@@ -72,9 +66,7 @@ impl Arithmetic for Fast {
             value = s.add(value, bias);
         }
         match (residual, epilogue.residual) {
-            (Some(add), Some(Residual { before_activation: true, .. })) => {
-                activate(s, epilogue.activation, s.add(value, add))
-            }
+            (Some(add), Some(Residual { before_activation: true, .. })) => activate(s, epilogue.activation, s.add(value, add)),
             (Some(add), _) => s.add(activate(s, epilogue.activation, value), add),
             _ => activate(s, epilogue.activation, value),
         }

@@ -85,8 +85,7 @@ impl Split {
     /// several panels; cutting goes on until every thread has a few jobs to choose from.
     pub(crate) fn new(m: usize, panels: usize, most: usize, threads: usize) -> Self {
         let tiles = m.div_ceil(most);
-        let mut split =
-            Self { m, panels, row_blocks: tiles.div_ceil(8), panel_groups: 1, most };
+        let mut split = Self { m, panels, row_blocks: tiles.div_ceil(8), panel_groups: 1, most };
         let enough = if threads == 1 { 1 } else { 8 * threads };
         while split.jobs() < enough && split.panel_groups < panels {
             split.panel_groups = (split.panel_groups * 2).min(panels);

@@ -1,7 +1,7 @@
 //! Vector forms of the transcendental functions, accurate to a few f32 units in the last place
 //! where the result is stored as fp16.
 
-use super::simd::Simd;
+use super::simd::{Kernel, Simd};
 use super::types::Activation;
 
 /// `exp(x)`, relative error below 3e-7. Clamped to the range of finite, normal f32 results.
@@ -98,20 +98,51 @@ pub(crate) fn gelu_tanh<S: Simd>(s: S, x: S::F) -> S::F {
 }
 
 /// Applies an activation to one vector.
+///
+/// The longer functions are a call: they would otherwise be compiled into every epilogue.
 #[inline(always)]
 pub(crate) fn activate<S: Simd>(s: S, activation: Activation, x: S::F) -> S::F {
     match activation {
         Activation::None => x,
         Activation::Relu => s.max(x, s.splat(0.0)),
         Activation::Clip(low, high) => s.min(s.max(x, s.splat(low)), s.splat(high)),
-        Activation::Gelu => gelu(s, x),
-        Activation::GeluTanh => gelu_tanh(s, x),
-        Activation::Silu => s.mul(x, sigmoid(s, x)),
-        Activation::Sigmoid => sigmoid(s, x),
-        Activation::Tanh => tanh(s, x),
         Activation::Square => s.mul(x, x),
-        Activation::Exp => exp(s, x),
-        Activation::Erf => erf(s, x),
+        other => {
+            let mut values = [0.0_f32; MOST_LANES];
+            // SAFETY: the array holds at least LANES values.
+            unsafe { s.store(values.as_mut_ptr(), x) };
+            s.level().dispatch(Transcendental(other, &mut values));
+            // SAFETY: as above.
+            unsafe { s.load(values.as_ptr()) }
+        }
+    }
+}
+
+/// Lanes of the widest vector.
+const MOST_LANES: usize = 16;
+
+struct Transcendental<'a>(Activation, &'a mut [f32; MOST_LANES]);
+
+impl Kernel for Transcendental<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let values = self.1.as_mut_ptr();
+        // SAFETY: the array holds at least LANES values.
+        let x = unsafe { s.load(values) };
+        let value = match self.0 {
+            Activation::Gelu => gelu(s, x),
+            Activation::GeluTanh => gelu_tanh(s, x),
+            Activation::Silu => s.mul(x, sigmoid(s, x)),
+            Activation::Sigmoid => sigmoid(s, x),
+            Activation::Tanh => tanh(s, x),
+            Activation::Exp => exp(s, x),
+            Activation::Erf => erf(s, x),
+            Activation::None | Activation::Relu | Activation::Clip(..) | Activation::Square => x,
+        };
+        // SAFETY: as above.
+        unsafe { s.store(values, value) };
     }
 }
 
@@ -148,8 +179,7 @@ mod tests {
 
     fn worst(activation: Activation, range: f32, f: impl Fn(f64) -> f64, relative: bool) -> f64 {
         let count = 16 * 2000;
-        let inputs: Vec<f32> =
-            (0..count).map(|i| (i as f32 / count as f32 * 2.0 - 1.0) * range).collect();
+        let inputs: Vec<f32> = (0..count).map(|i| (i as f32 / count as f32 * 2.0 - 1.0) * range).collect();
         let mut worst = 0.0_f64;
         for level in Level::available() {
             let mut outputs = vec![0.0; count];
@@ -173,9 +203,7 @@ mod tests {
         assert!(worst(Activation::Erf, 0.6, erf64, true) < 1e-6);
         let gelu = |x: f64| 0.5 * x * (1.0 + erf64(x / 2.0_f64.sqrt()));
         assert!(worst(Activation::Gelu, 6.0, gelu, false) < 2e-6);
-        let tanh_form = |x: f64| {
-            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
-        };
+        let tanh_form = |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
         assert!(worst(Activation::GeluTanh, 6.0, tanh_form, false) < 3e-6);
     }
 }

@@ -1,7 +1,7 @@
 //! Products of two activations: batched matrix product and attention.
 //!
-//! The right operand is packed into panels on the fly, as f32 in the scratch; strides make
-//! transposes and split heads free of copies.
+//! The right operand is packed into fp16 panels in the scratch on the fly; strides make transposes
+//! and split heads free of copies.
 
 use half::f16;
 
@@ -69,9 +69,7 @@ impl Operand<'_> {
         if batch[0] * batch[1] * rows * columns == 0 {
             return;
         }
-        let last = self.matrix(batch[0] - 1, batch[1] - 1)
-            + (rows - 1) * self.row_stride
-            + (columns - 1) * self.column_stride;
+        let last = self.matrix(batch[0] - 1, batch[1] - 1) + (rows - 1) * self.row_stride + (columns - 1) * self.column_stride;
         assert!(last < self.data.len(), "{name}: strides reach beyond the buffer");
     }
 }
@@ -79,7 +77,21 @@ impl Operand<'_> {
 /// f32 values of scratch that [`matmul`] needs.
 pub fn scratch_len(level: Level, shape: &MatmulShape) -> usize {
     let [outer, inner] = shape.batch;
-    outer * inner * (shape.m * shape.k + panel_len(level, shape.k, shape.n))
+    outer * inner * shape.m * shape.k + halves_len(outer * inner * panel_len(level, shape.k, shape.n))
+}
+
+/// f32 values that hold `count` fp16 values from a cache line's begin.
+fn halves_len(count: usize) -> usize {
+    count.div_ceil(2) + LINE
+}
+
+/// f32 values of a cache line.
+const LINE: usize = 16;
+
+/// The part of a scratch made by [`halves_len`] that starts on a cache line, as fp16.
+fn halves(scratch: &mut [f32], count: usize) -> &mut [f16] {
+    let skip = (scratch.as_ptr() as usize).wrapping_neg() / 4 % LINE;
+    &mut bytemuck::cast_slice_mut(&mut scratch[skip..skip + count.div_ceil(2)])[..count]
 }
 
 fn panel_len(level: Level, k: usize, n: usize) -> usize {
@@ -117,6 +129,7 @@ pub fn matmul(
     let (left, right) = scratch[..scratch_len(level, &shape)].split_at_mut(count * m * k);
     let panels = n.div_ceil(level.panel_width());
     let size = k * level.panel_width();
+    let right = halves(right, count * panels * size);
     {
         let (left, right) = (Shared::new(left), Shared::new(right));
         context.pool.run(count * (panels + 1), &|job, _| {
@@ -178,55 +191,40 @@ pub(crate) fn widen_rows(
 }
 
 /// Packs columns `part * width ..` of a `[k][n]` operand into a `[k][width]` panel.
-pub(crate) fn pack_panel(
-    level: Level,
-    operand: &Operand<'_>,
-    matrix: usize,
-    part: usize,
-    n: usize,
-    k: usize,
-    to: &mut [f32],
-) {
+pub(crate) fn pack_panel(level: Level, operand: &Operand<'_>, matrix: usize, part: usize, n: usize, k: usize, to: &mut [f16]) {
     let width = level.panel_width();
     let first = part * width;
     let count = width.min(n - first);
+    if count < width {
+        to.fill(f16::ZERO);
+    }
     if operand.column_stride == 1 {
         for (depth, to) in to.chunks_exact_mut(width).enumerate() {
             let at = matrix + depth * operand.row_stride + first;
-            level.dispatch(Widen { from: &operand.data[at..at + count], to: &mut to[..count] });
-            to[count..].fill(0.0);
+            to[..count].copy_from_slice(&operand.data[at..at + count]);
         }
         return;
     }
-    if count < width {
-        to.fill(0.0);
-    }
-    let mut values = [0.0_f32; 256];
-    for column in 0..count {
-        let at = matrix + (first + column) * operand.column_stride;
-        for start in (0..k).step_by(values.len()) {
-            let length = values.len().min(k - start);
-            if operand.row_stride == 1 {
-                let from = &operand.data[at + start..at + start + length];
-                level.dispatch(Widen { from, to: &mut values[..length] });
-            } else {
-                for (depth, value) in values[..length].iter_mut().enumerate() {
-                    *value = operand.data[at + (start + depth) * operand.row_stride].to_f32();
-                }
-            }
-            for (depth, value) in values[..length].iter().enumerate() {
-                to[(start + depth) * width + column] = *value;
+    // Blocks of depths keep the destination in the first cache while its columns are filled.
+    const DEPTHS: usize = 64;
+    for start in (0..k).step_by(DEPTHS) {
+        let length = DEPTHS.min(k - start);
+        let block = &mut to[start * width..(start + length) * width];
+        for column in 0..count {
+            let at = matrix + (first + column) * operand.column_stride + start * operand.row_stride;
+            for depth in 0..length {
+                block[depth * width + column] = operand.data[at + depth * operand.row_stride];
             }
         }
     }
 }
 
-/// Tiles of a dense f32 matrix times f32 panels.
+/// Tiles of a dense f32 matrix times fp16 panels.
 struct PanelBlock<'a, T> {
     level: Level,
     x: &'a [f32],
     stride: usize,
-    panels: &'a [f32],
+    panels: &'a [f16],
     k: usize,
     rows: std::ops::Range<usize>,
     panel_range: std::ops::Range<usize>,
@@ -258,7 +256,7 @@ impl<T: Stored> Kernel for PanelBlock<'_, T> {
                     *pointer = unsafe { pointer.add((first + r) * self.stride) };
                 }
                 // SAFETY: the assertion covers the rows, the panel has k steps.
-                unsafe { tile(self.level, count, &x, &runs, weights.as_ptr(), &mut sums) };
+                unsafe { tile(self.level, count, &x, &runs, weights.as_ptr().cast(), &mut sums) };
                 for r in 0..count {
                     // SAFETY: jobs have disjoint tiles of the sink's matrix.
                     unsafe { self.sink.finish(s, first + r, panel * width, sums.0.as_ptr().add(r * width)) };
@@ -304,7 +302,8 @@ impl AttentionShape {
 
 /// f32 values of scratch that [`attention`] needs.
 pub fn attention_scratch_len(level: Level, threads: usize, shape: &AttentionShape) -> usize {
-    shape.batch * shape.heads * (shape.key_panels(level) + shape.value_panels(level)) + threads * shape.per_worker()
+    let panels = shape.key_panels(level) + shape.value_panels(level);
+    halves_len(shape.batch * shape.heads * panels) + threads * shape.per_worker()
 }
 
 /// `softmax(scale * q k^T + mask) v` for every sequence and head. The batch axes of the operands
@@ -344,7 +343,8 @@ pub fn attention(
     let transposed = Operand { row_stride: k.column_stride, column_stride: k.row_stride, ..k };
     let (key_size, value_size) = (shape.key_panels(level), shape.value_panels(level));
     let needed = attention_scratch_len(level, context.pool.threads(), &shape);
-    let (packed, own) = scratch[..needed].split_at_mut(count * (key_size + value_size));
+    let (packed, own) = scratch[..needed].split_at_mut(halves_len(count * (key_size + value_size)));
+    let packed = halves(packed, count * (key_size + value_size));
     let panel_width = level.panel_width();
     let (key_panels, value_panels) = (keys.div_ceil(panel_width), value_width.div_ceil(panel_width));
     {
@@ -400,10 +400,7 @@ pub fn attention(
             }
             softmax_row(level, scores);
         }
-        let offset = place.offset
-            + outer * place.batch_strides[0]
-            + inner * place.batch_strides[1]
-            + rows.start * place.row_stride;
+        let offset = place.offset + outer * place.batch_strides[0] + inner * place.batch_strides[1] + rows.start * place.row_stride;
         let plain = Epilogue::default();
         let sink = Sink::over(&plain, result, offset, place.row_stride, rows.len(), value_width);
         level.dispatch(PanelBlock {

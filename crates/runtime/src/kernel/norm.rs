@@ -129,14 +129,7 @@ pub fn layer_norm(
 ///
 /// # Panics
 /// If a length does not fit.
-pub fn rms_norm(
-    context: Context<'_>,
-    width: usize,
-    input: &[f16],
-    gamma: Option<&[f32]>,
-    epsilon: f32,
-    output: &mut [f16],
-) {
+pub fn rms_norm(context: Context<'_>, width: usize, input: &[f16], gamma: Option<&[f32]>, epsilon: f32, output: &mut [f16]) {
     normalise(context, width, input, None, gamma, None, epsilon, false, output);
 }
 

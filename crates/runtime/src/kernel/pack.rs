@@ -68,12 +68,7 @@ impl std::fmt::Debug for PackedWeights {
 
 impl PackedWeights {
     /// Packs `element(column, depth)` for the instructions of `level`.
-    pub fn from_fn(
-        level: Level,
-        n: usize,
-        k: usize,
-        element: impl Fn(usize, usize) -> f16,
-    ) -> Self {
+    pub fn from_fn(level: Level, n: usize, k: usize, element: impl Fn(usize, usize) -> f16) -> Self {
         let width = level.panel_width();
         let mut panels = Aligned::zeroed(n.div_ceil(width) * k * width);
         let data: &mut [u16] = panels.as_mut_slice();
@@ -138,8 +133,7 @@ mod tests {
         for level in Level::available() {
             let (n, k, width) = (width_plus(level), 3, level.panel_width());
             let rows: Vec<f16> = (0..n * k).map(|i| f16::from_f32(i as f32)).collect();
-            let columns: Vec<f16> =
-                (0..n * k).map(|i| rows[(i % n) * k + i / n]).collect();
+            let columns: Vec<f16> = (0..n * k).map(|i| rows[(i % n) * k + i / n]).collect();
             let a = PackedWeights::from_rows(level, n, k, &rows);
             let b = PackedWeights::from_columns(level, n, k, &columns);
             assert_eq!(a.data(), b.data());

@@ -234,8 +234,7 @@ fn walk<S: Simd, L: Lanes>(s: S, a: &[f16], b: &[f16], output: &mut [f16], lanes
     // A short b is one value, repeated.
     let repeated = b.len() < length;
     let whole = length / S::LANES * S::LANES;
-    let (from, other, to): (*const u16, *const u16, *mut u16) =
-        (a.as_ptr().cast(), b.as_ptr().cast(), output.as_mut_ptr().cast());
+    let (from, other, to): (*const u16, *const u16, *mut u16) = (a.as_ptr().cast(), b.as_ptr().cast(), output.as_mut_ptr().cast());
     for at in (0..whole).step_by(S::LANES) {
         // SAFETY: `at + LANES <= length`; a repeated b holds 32 values, read from its begin.
         unsafe {

@@ -61,9 +61,7 @@ pub struct Pool {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool")
-            .field("threads", &self.threads())
-            .finish()
+        f.debug_struct("Pool").field("threads", &self.threads()).finish()
     }
 }
 
@@ -85,29 +83,18 @@ impl Pool {
         let helpers = (1..threads)
             .map_while(|worker| {
                 let shared = Arc::clone(&shared);
-                std::thread::Builder::new()
-                    .name(format!("aneforge-{worker}"))
-                    .spawn(move || shared.help(worker))
-                    .ok()
+                std::thread::Builder::new().name(format!("aneforge-{worker}")).spawn(move || shared.help(worker)).ok()
             })
             .collect();
-        Self {
-            shared,
-            region_lock: Mutex::new(()),
-            helpers,
-        }
+        Self { shared, region_lock: Mutex::new(()), helpers }
     }
 
     /// The pool of the process: `ANEFORGE_THREADS` workers, else one per available processor.
     pub fn global() -> &'static Pool {
         static GLOBAL: OnceLock<Pool> = OnceLock::new();
         GLOBAL.get_or_init(|| {
-            let wanted = std::env::var("ANEFORGE_THREADS")
-                .ok()
-                .and_then(|text| text.parse().ok());
-            let threads = wanted.unwrap_or_else(|| {
-                std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-            });
+            let wanted = std::env::var("ANEFORGE_THREADS").ok().and_then(|text| text.parse().ok());
+            let threads = wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
             Pool::new(threads)
         })
     }
@@ -137,8 +124,7 @@ impl Pool {
         let shared = &*self.shared;
         // SAFETY: only the lifetime is erased. The pointer is followed inside the region only,
         // and `run` does not return before the region is closed and empty.
-        let erased: *const Work<'static> =
-            unsafe { std::mem::transmute::<&(dyn Fn(usize, usize) + Sync), &'static Work>(work) };
+        let erased: *const Work<'static> = unsafe { std::mem::transmute::<&(dyn Fn(usize, usize) + Sync), &'static Work>(work) };
         // SAFETY: the region lock is held, the region is closed and empty.
         unsafe { *shared.current.get() = Some(Region { work: erased, jobs }) };
         shared.next.store(0, Ordering::Relaxed);
@@ -257,12 +243,7 @@ impl Shared {
     fn join(&self, epoch: u64) -> bool {
         let mut now = self.region.load(Ordering::Acquire);
         while now >> 32 == epoch && now & OPEN != 0 {
-            match self.region.compare_exchange_weak(
-                now,
-                now + 1,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
+            match self.region.compare_exchange_weak(now, now + 1, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(found) => now = found,
             }
@@ -290,11 +271,7 @@ mod tests {
                 assert!(worker < 3);
                 counts[job].fetch_add(1, Ordering::Relaxed);
             });
-            assert!(
-                counts
-                    .iter()
-                    .all(|count| count.load(Ordering::Relaxed) == 1)
-            );
+            assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1));
         }
     }
 

@@ -142,14 +142,7 @@ impl Kernel for PoolRow<'_> {
 ///
 /// # Panics
 /// If a slice is too short.
-pub fn global_average(
-    context: Context<'_>,
-    batch: usize,
-    pixels: usize,
-    channels: usize,
-    input: &[f16],
-    output: &mut [f16],
-) {
+pub fn global_average(context: Context<'_>, batch: usize, pixels: usize, channels: usize, input: &[f16], output: &mut [f16]) {
     assert!(input.len() >= batch * pixels * channels, "global average: input too short");
     assert!(output.len() >= batch * channels, "global average: output too short");
     const GROUP: usize = 64;
@@ -180,14 +173,7 @@ pub fn global_average(
 ///
 /// # Panics
 /// If a slice is too short.
-pub fn transpose(
-    context: Context<'_>,
-    batch: usize,
-    rows: usize,
-    columns: usize,
-    input: &[f16],
-    output: &mut [f16],
-) {
+pub fn transpose(context: Context<'_>, batch: usize, rows: usize, columns: usize, input: &[f16], output: &mut [f16]) {
     let matrix = rows * columns;
     assert!(input.len() >= batch * matrix, "transpose: input too short");
     assert!(output.len() >= batch * matrix, "transpose: output too short");

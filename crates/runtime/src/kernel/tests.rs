@@ -210,14 +210,10 @@ fn attention_agrees_with_f64_on_interleaved_heads() {
         let v = random.halves(batch * heads * keys * value_width, 2.0);
         let mask: Vec<f16> = (0..keys).map(|key| f16::from_f32(if key > 40 { -1e4 } else { 0.0 })).collect();
         let mask = Operand { data: &mask, offset: 0, batch_strides: [0, 0], row_stride: 0, column_stride: 1 };
-        let place = Place {
-            offset: 0,
-            batch_strides: [queries * heads * value_width, value_width],
-            row_stride: heads * value_width,
-        };
+        let place =
+            Place { offset: 0, batch_strides: [queries * heads * value_width, value_width], row_stride: heads * value_width };
         let mut out = vec![f16::ZERO; batch * heads * queries * value_width];
-        let mut scratch =
-            vec![f32::NAN; matmul::attention_scratch_len(context.level, context.pool.threads(), &shape)];
+        let mut scratch = vec![f32::NAN; matmul::attention_scratch_len(context.level, context.pool.threads(), &shape)];
         let (a, b, c) = (view(&q, queries, width), view(&k, keys, width), view(&v, keys, value_width));
         matmul::attention(context, shape, a, b, c, 0.25, Some(mask), &mut scratch, &mut out, place);
         let entry = |operand: &Operand<'_>, batch, head, row: usize, column: usize| {
@@ -226,13 +222,11 @@ fn attention_agrees_with_f64_on_interleaved_heads() {
         for (at, &found) in out.iter().enumerate() {
             let (column, head) = (at % value_width, at / value_width % heads);
             let (query, image) = (at / (value_width * heads) % queries, at / (value_width * heads * queries));
-            let score = |key| -> f64 {
-                (0..width).map(|i| entry(&a, image, head, query, i) * entry(&b, image, head, key, i)).sum()
-            };
+            let score =
+                |key| -> f64 { (0..width).map(|i| entry(&a, image, head, query, i) * entry(&b, image, head, key, i)).sum() };
             let weights: Vec<f64> = (0..41).map(|key| (score(key) * 0.25).exp()).collect();
             let total: f64 = weights.iter().sum();
-            let want: f64 =
-                (0..41).map(|key| weights[key] / total * entry(&c, image, head, key, column)).sum();
+            let want: f64 = (0..41).map(|key| weights[key] / total * entry(&c, image, head, key, column)).sum();
             close(found, want, 10.0);
         }
     }

@@ -13,29 +13,6 @@ pub(crate) const MOST_COLUMNS: usize = 32;
 #[repr(C, align(64))]
 pub(crate) struct Sums<T>(pub [T; MOST_ROWS * MOST_COLUMNS]);
 
-/// How panel values become f32 vectors.
-pub(crate) trait PanelValue: Copy {
-    /// # Safety
-    /// `from` must be readable for `LANES` values.
-    unsafe fn vector<S: Simd>(s: S, from: *const Self) -> S::F;
-}
-
-impl PanelValue for u16 {
-    #[inline(always)]
-    unsafe fn vector<S: Simd>(s: S, from: *const u16) -> S::F {
-        // SAFETY: the caller's promise.
-        unsafe { s.load_half(from) }
-    }
-}
-
-impl PanelValue for f32 {
-    #[inline(always)]
-    unsafe fn vector<S: Simd>(s: S, from: *const f32) -> S::F {
-        // SAFETY: the caller's promise.
-        unsafe { s.load(from) }
-    }
-}
-
 /// Computes `rows` rows (1 to `S::ROWS`) of a tile into `sums`, `2 * LANES` values per row.
 ///
 /// The call goes through the level once more although the caller already runs at it: that makes
@@ -45,26 +22,26 @@ impl PanelValue for f32 {
 /// Every run behind every row pointer must be readable, the panel must hold `2 * LANES` values
 /// for each step of the runs, `rows` must be in 1..=`S::ROWS`.
 #[inline(always)]
-pub(crate) unsafe fn tile<W: PanelValue>(
+pub(crate) unsafe fn tile(
     level: Level,
     rows: usize,
     x: &[*const f32; MOST_ROWS],
     runs: &[Run],
-    panel: *const W,
+    panel: *const u16,
     sums: &mut Sums<f32>,
 ) {
     level.dispatch(Tile { rows, x, runs, panel, sums });
 }
 
-struct Tile<'a, W> {
+struct Tile<'a> {
     rows: usize,
     x: &'a [*const f32; MOST_ROWS],
     runs: &'a [Run],
-    panel: *const W,
+    panel: *const u16,
     sums: &'a mut Sums<f32>,
 }
 
-impl<W: PanelValue> Kernel for Tile<'_, W> {
+impl Kernel for Tile<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -76,31 +53,24 @@ impl<W: PanelValue> Kernel for Tile<'_, W> {
 /// # Safety
 /// As [`tile`].
 #[inline(always)]
-unsafe fn any_rows<S: Simd, W: PanelValue>(
-    s: S,
-    rows: usize,
-    x: &[*const f32; MOST_ROWS],
-    runs: &[Run],
-    panel: *const W,
-    sums: &mut Sums<f32>,
-) {
+unsafe fn any_rows<S: Simd>(s: S, rows: usize, x: &[*const f32; MOST_ROWS], runs: &[Run], panel: *const u16, sums: &mut Sums<f32>) {
     // SAFETY: handed through. Instances beyond `S::ROWS` are never reached and cost nothing.
     unsafe {
         match rows {
-            1 => fixed::<S, W, 1, 4>(s, x, runs, panel, sums),
-            2 => fixed::<S, W, 2, 4>(s, x, runs, panel, sums),
-            3 => fixed::<S, W, 3, 2>(s, x, runs, panel, sums),
-            4 => fixed::<S, W, 4, 1>(s, x, runs, panel, sums),
-            5 if S::ROWS >= 5 => fixed::<S, W, 5, 1>(s, x, runs, panel, sums),
-            6 if S::ROWS >= 6 => fixed::<S, W, 6, 1>(s, x, runs, panel, sums),
-            7 if S::ROWS >= 7 => fixed::<S, W, 7, 1>(s, x, runs, panel, sums),
-            8 if S::ROWS >= 8 => fixed::<S, W, 8, 1>(s, x, runs, panel, sums),
-            9 if S::ROWS >= 9 => fixed::<S, W, 9, 1>(s, x, runs, panel, sums),
-            10 if S::ROWS >= 10 => fixed::<S, W, 10, 1>(s, x, runs, panel, sums),
-            11 if S::ROWS >= 11 => fixed::<S, W, 11, 1>(s, x, runs, panel, sums),
-            12 if S::ROWS >= 12 => fixed::<S, W, 12, 1>(s, x, runs, panel, sums),
-            13 if S::ROWS >= 13 => fixed::<S, W, 13, 1>(s, x, runs, panel, sums),
-            14 if S::ROWS >= 14 => fixed::<S, W, 14, 1>(s, x, runs, panel, sums),
+            1 => fixed::<S, 1, 4>(s, x, runs, panel, sums),
+            2 => fixed::<S, 2, 4>(s, x, runs, panel, sums),
+            3 => fixed::<S, 3, 2>(s, x, runs, panel, sums),
+            4 => fixed::<S, 4, 1>(s, x, runs, panel, sums),
+            5 if S::ROWS >= 5 => fixed::<S, 5, 1>(s, x, runs, panel, sums),
+            6 if S::ROWS >= 6 => fixed::<S, 6, 1>(s, x, runs, panel, sums),
+            7 if S::ROWS >= 7 => fixed::<S, 7, 1>(s, x, runs, panel, sums),
+            8 if S::ROWS >= 8 => fixed::<S, 8, 1>(s, x, runs, panel, sums),
+            9 if S::ROWS >= 9 => fixed::<S, 9, 1>(s, x, runs, panel, sums),
+            10 if S::ROWS >= 10 => fixed::<S, 10, 1>(s, x, runs, panel, sums),
+            11 if S::ROWS >= 11 => fixed::<S, 11, 1>(s, x, runs, panel, sums),
+            12 if S::ROWS >= 12 => fixed::<S, 12, 1>(s, x, runs, panel, sums),
+            13 if S::ROWS >= 13 => fixed::<S, 13, 1>(s, x, runs, panel, sums),
+            14 if S::ROWS >= 14 => fixed::<S, 14, 1>(s, x, runs, panel, sums),
             _ => unreachable!("a tile has 1 to {} rows", S::ROWS),
         }
     }
@@ -112,11 +82,11 @@ unsafe fn any_rows<S: Simd, W: PanelValue>(
 /// # Safety
 /// As [`tile`].
 #[inline(always)]
-unsafe fn fixed<S: Simd, W: PanelValue, const R: usize, const U: usize>(
+unsafe fn fixed<S: Simd, const R: usize, const U: usize>(
     s: S,
     x: &[*const f32; MOST_ROWS],
     runs: &[Run],
-    panel: *const W,
+    panel: *const u16,
     sums: &mut Sums<f32>,
 ) {
     let mut acc = [[[s.splat(0.0); 2]; R]; U];
@@ -131,7 +101,7 @@ unsafe fn fixed<S: Simd, W: PanelValue, const R: usize, const U: usize>(
         while k + U <= run.length {
             for set in acc.iter_mut() {
                 // SAFETY: `k < length`, and the panel has a step for every k.
-                unsafe { step::<S, W, R>(s, &p, k, w, set) };
+                unsafe { step::<S, R>(s, &p, k, w, set) };
                 // SAFETY: at most one step behind the last.
                 w = unsafe { w.add(2 * S::LANES) };
                 k += 1;
@@ -139,7 +109,7 @@ unsafe fn fixed<S: Simd, W: PanelValue, const R: usize, const U: usize>(
         }
         while k < run.length {
             // SAFETY: as above.
-            unsafe { step::<S, W, R>(s, &p, k, w, &mut acc[0]) };
+            unsafe { step::<S, R>(s, &p, k, w, &mut acc[0]) };
             // SAFETY: as above.
             w = unsafe { w.add(2 * S::LANES) };
             k += 1;
@@ -163,15 +133,9 @@ unsafe fn fixed<S: Simd, W: PanelValue, const R: usize, const U: usize>(
 /// # Safety
 /// `x[r] + k` must be readable, `w` for `2 * LANES` values.
 #[inline(always)]
-unsafe fn step<S: Simd, W: PanelValue, const R: usize>(
-    s: S,
-    x: &[*const f32; R],
-    k: usize,
-    w: *const W,
-    acc: &mut [[S::F; 2]; R],
-) {
+unsafe fn step<S: Simd, const R: usize>(s: S, x: &[*const f32; R], k: usize, w: *const u16, acc: &mut [[S::F; 2]; R]) {
     // SAFETY: the caller's promise.
-    let (w0, w1) = unsafe { (W::vector(s, w), W::vector(s, w.add(S::LANES))) };
+    let (w0, w1) = unsafe { (s.load_half(w), s.load_half(w.add(S::LANES))) };
     for r in 0..R {
         // SAFETY: the caller's promise.
         let broadcast = s.splat(unsafe { *x[r].add(k) });

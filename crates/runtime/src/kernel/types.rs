@@ -17,10 +17,7 @@ pub struct Context<'p> {
 impl Context<'static> {
     /// The pool of the process and its active level.
     pub fn global() -> Self {
-        Self {
-            pool: Pool::global(),
-            level: Level::active(),
-        }
+        Self { pool: Pool::global(), level: Level::active() }
     }
 }
 
@@ -71,11 +68,7 @@ impl Bases<'_> {
     /// The largest begin; 0 where there is no row.
     pub(crate) fn largest(&self) -> usize {
         match self {
-            Bases::Strided {
-                start,
-                stride,
-                count,
-            } => {
+            Bases::Strided { start, stride, count } => {
                 if *count == 0 {
                     0
                 } else {
@@ -174,11 +167,7 @@ pub struct Output<'a, T> {
 impl<'a, T> Output<'a, T> {
     /// A dense matrix of `columns` columns at the begin of `data`.
     pub fn dense(data: &'a mut [T], columns: usize) -> Self {
-        Self {
-            data,
-            offset: 0,
-            stride: columns,
-        }
+        Self { data, offset: 0, stride: columns }
     }
 }
 
@@ -220,10 +209,7 @@ unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Shared<T> {
     pub(crate) fn new(data: &mut [T]) -> Self {
-        Self {
-            start: data.as_mut_ptr(),
-            length: data.len(),
-        }
+        Self { start: data.as_mut_ptr(), length: data.len() }
     }
 
     pub(crate) fn len(self) -> usize {
@@ -235,10 +221,7 @@ impl<T> Shared<T> {
     /// outlive the slice.
     #[inline(always)]
     pub(crate) unsafe fn slice<'s>(self, from: usize, length: usize) -> &'s mut [T] {
-        assert!(
-            from <= self.length && length <= self.length - from,
-            "range beyond the buffer"
-        );
+        assert!(from <= self.length && length <= self.length - from, "range beyond the buffer");
         // SAFETY: in bounds by the assertion, disjoint by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(from), length) }
     }

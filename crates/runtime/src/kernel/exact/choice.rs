@@ -70,13 +70,7 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// Chooses for one panel.
-    pub(crate) fn new(
-        norms: &RowNorms,
-        entered: &Entered<'_>,
-        weights: &ExactWeights,
-        panel: usize,
-        pieces: &Pieces,
-    ) -> Self {
+    pub(crate) fn new(norms: &RowNorms, entered: &Entered<'_>, weights: &ExactWeights, panel: usize, pieces: &Pieces) -> Self {
         let mut choice = Self { form: FormChoice::Scalar, ends: [0; MOST_BLOCKS], chunks: 0, total: 0.0 };
         let columns = weights.squares(panel);
         let mut fits = true;

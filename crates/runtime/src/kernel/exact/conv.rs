@@ -45,13 +45,7 @@ impl ExactConv2d {
     /// # Errors
     /// If the geometry is impossible, the weight has the wrong length, or the Winograd form does
     /// not apply.
-    pub fn new(
-        level: Level,
-        shape: ConvShape,
-        weight: &[f16],
-        rules: MacRules,
-        form: Form,
-    ) -> Result<Self, ShapeError> {
+    pub fn new(level: Level, shape: ConvShape, weight: &[f16], rules: MacRules, form: Form) -> Result<Self, ShapeError> {
         let output = shape.output()?;
         shape.check_weight(weight.len())?;
         let plan = match form {
@@ -151,8 +145,7 @@ impl ExactConv2d {
                         residual
                     });
                     let left = Left { entered, bases: Bases::List(bases), pieces };
-                    let output =
-                        Output { data: &mut *output.data, offset: output.offset + first, stride: output.stride };
+                    let output = Output { data: &mut *output.data, offset: output.offset + first, stride: output.stride };
                     product(context, &left, weights, &own, output);
                 }
             }
@@ -206,15 +199,7 @@ fn enter_padded<'a>(
 }
 
 /// One row of a channels-first image, a few pixels at a time.
-fn gather(
-    context: Context<'_>,
-    shape: &ConvShape,
-    input: &[f16],
-    image: usize,
-    y: usize,
-    to: &mut [f32],
-    drop_subnormals: bool,
-) {
+fn gather(context: Context<'_>, shape: &ConvShape, input: &[f16], image: usize, y: usize, to: &mut [f32], drop_subnormals: bool) {
     let [height, width] = shape.input;
     let channels = shape.channels_in;
     let mut values = [f16::ZERO; 256];

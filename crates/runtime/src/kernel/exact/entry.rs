@@ -123,12 +123,7 @@ pub(crate) fn enter<'a>(
         largest.fetch_max(most.to_bits(), Ordering::Relaxed);
         smallest.fetch_min(least.to_bits(), Ordering::Relaxed);
     });
-    Entered {
-        pairs,
-        squares,
-        largest: f32::from_bits(largest.into_inner()),
-        smallest: f32::from_bits(smallest.into_inner()),
-    }
+    Entered { pairs, squares, largest: f32::from_bits(largest.into_inner()), smallest: f32::from_bits(smallest.into_inner()) }
 }
 
 struct Norms<'a> {

@@ -6,13 +6,13 @@ use super::super::gemm::{Split, tile_edge};
 use super::super::simd::{Kernel, Level, Simd};
 use super::super::tile::{MOST_COLUMNS, MOST_ROWS, Sums};
 use super::super::types::{Bases, Context, Epilogue, Output};
+use super::Subnormals;
 use super::choice::{Choice, FormChoice, RowNorms};
 use super::entry::{Entered, WidenPairs, enter, entered_len};
 use super::scalar::Accumulator;
 use super::sink::ExactSink;
 use super::tile::{self, Chunk};
 use super::weights::{ExactWeights, Pieces};
-use super::Subnormals;
 
 /// f32 values of scratch that [`dense`] needs for `values` activations (`m * K`).
 pub fn scratch_len(values: usize) -> usize {
@@ -40,12 +40,7 @@ pub fn dense(
 }
 
 /// Enters a slice as it is.
-pub(crate) fn enter_dense<'a>(
-    context: Context<'_>,
-    input: &[f16],
-    weights: &ExactWeights,
-    scratch: &'a mut [f32],
-) -> Entered<'a> {
+pub(crate) fn enter_dense<'a>(context: Context<'_>, input: &[f16], weights: &ExactWeights, scratch: &'a mut [f32]) -> Entered<'a> {
     let drop_subnormals = weights.rules().subnormal_inputs == Subnormals::Zero;
     enter(context, scratch, input.len(), |pairs| {
         let block = super::super::convert::BLOCK;
@@ -211,13 +206,7 @@ pub(crate) fn sum_tile<S: Simd>(
 }
 
 /// One sum by the scalar twin.
-pub(crate) fn scalar_sum(
-    left: &Left<'_>,
-    weights: &ExactWeights,
-    panel: usize,
-    row: usize,
-    lane: usize,
-) -> Accumulator {
+pub(crate) fn scalar_sum(left: &Left<'_>, weights: &ExactWeights, panel: usize, row: usize, lane: usize) -> Accumulator {
     let base = left.bases.base(row);
     let mut sum = Accumulator::default();
     let mut depth = 0;

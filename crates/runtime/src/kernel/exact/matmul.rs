@@ -62,9 +62,7 @@ pub fn matmul(
         // SAFETY: a worker runs one job at a time.
         let [worker] = (unsafe { workers.slice(worker, 1) }) else { return };
         let right = y.matrix(outer, inner);
-        worker.weights.fill(n, k, |column, depth| {
-            y.data[right + depth * y.row_stride + column * y.column_stride]
-        });
+        worker.weights.fill(n, k, |column, depth| y.data[right + depth * y.row_stride + column * y.column_stride]);
         worker.pairs.resize(entered_len(m * k).max(worker.pairs.len()), 0.0);
         let drop_subnormals = rules.subnormal_inputs == Subnormals::Zero;
         let entered = gather(context, &x, x.matrix(outer, inner), m, k, drop_subnormals, &mut worker.row, &mut worker.pairs);

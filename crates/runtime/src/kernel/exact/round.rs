@@ -71,10 +71,8 @@ pub(crate) fn add<S: Simd>(s: S, a: S::F, b: S::F) -> S::F {
     let part = s.sub(sum, a);
     let error = s.add(s.sub(a, s.sub(sum, part)), s.sub(b, part));
     let zero = s.splat(0.0);
-    let outwards = s.or_mask(
-        s.and_mask(s.less(error, zero), s.less(zero, sum)),
-        s.and_mask(s.less(zero, error), s.less(sum, zero)),
-    );
+    let outwards =
+        s.or_mask(s.and_mask(s.less(error, zero), s.less(zero, sum)), s.and_mask(s.less(zero, error), s.less(sum, zero)));
     let bits = s.bits(sum);
     let truncated = s.select_int(outwards, s.sub_int(bits, s.splat_int(1)), bits);
     half_away(s, defined(s, s.from_bits(truncated)), STORE_LIMIT)

@@ -19,13 +19,7 @@ impl Arithmetic for Exact {
     type Sum = i32;
 
     #[inline(always)]
-    unsafe fn value<S: Simd>(
-        s: S,
-        epilogue: &Epilogue<'_>,
-        sums: *const i32,
-        bias: Option<S::F>,
-        residual: Option<S::F>,
-    ) -> S::F {
+    unsafe fn value<S: Simd>(s: S, epilogue: &Epilogue<'_>, sums: *const i32, bias: Option<S::F>, residual: Option<S::F>) -> S::F {
         // SAFETY: the caller's promise.
         let mut value = round::round_units(s, unsafe { s.load_int(sums) });
         if let Some(scale) = epilogue.scale {

@@ -66,10 +66,7 @@ fn dense_products_equal_the_twin_in_every_class() {
             for (m, n, k) in [(1, 5, 1), (13, 37, 70), (25, 33, 300)] {
                 let x: Vec<f16> = (0..m * k).map(|_| class.0.value(&mut random)).collect();
                 let w: Vec<f16> = (0..n * k).map(|_| class.1.value(&mut random)).collect();
-                for rules in [
-                    MacRules::DEFAULT,
-                    MacRules { subnormal_inputs: Subnormals::Zero, saturate_partials: true },
-                ] {
+                for rules in [MacRules::DEFAULT, MacRules { subnormal_inputs: Subnormals::Zero, saturate_partials: true }] {
                     let weights = ExactWeights::from_rows(context.level, n, k, &w, rules);
                     let mut scratch = vec![f32::NAN; scratch_len(m * k)];
                     let mut out = vec![f16::ZERO; m * n];
@@ -79,7 +76,12 @@ fn dense_products_equal_the_twin_in_every_class() {
                         let (row, column) = (at / n, at % n);
                         let pairs = (0..k).map(|i| (x[row * k + i], w[column * k + i]));
                         let want = scalar::dot(pairs, rules);
-                        assert_eq!(found.to_bits(), want.to_bits(), "{} {class:?} {rules:?} {m}x{k}x{n} at {at}: {found} instead of {want}", context.level);
+                        assert_eq!(
+                            found.to_bits(),
+                            want.to_bits(),
+                            "{} {class:?} {rules:?} {m}x{k}x{n} at {at}: {found} instead of {want}",
+                            context.level
+                        );
                     }
                 }
             }
@@ -131,11 +133,8 @@ fn a_fused_epilogue_equals_separate_operations() {
                 let sum = scalar::dot((0..k).map(|i| (x[row * k + i], w[column * k + i])), MacRules::DEFAULT);
                 let value = scalar::add(scalar::mul(sum, scale), bias[column]);
                 let relu = |value| scalar::max(value, f16::ZERO);
-                let want = if before_activation {
-                    relu(scalar::add(value, residual[at]))
-                } else {
-                    scalar::add(relu(value), residual[at])
-                };
+                let want =
+                    if before_activation { relu(scalar::add(value, residual[at])) } else { scalar::add(relu(value), residual[at]) };
                 assert_eq!(found.to_bits(), want.to_bits());
             }
         }
@@ -210,8 +209,7 @@ fn winograd_twin(shape: &ConvShape, x: &[f16], w: &[f16]) -> Vec<f16> {
                     }
                     let pair = output_transform(m);
                     for odd in 0..2 {
-                        row[(column + odd) * shape.channels_out + output] =
-                            scalar::round_units(i128::from(pair[odd]));
+                        row[(column + odd) * shape.channels_out + output] = scalar::round_units(i128::from(pair[odd]));
                     }
                 }
             }

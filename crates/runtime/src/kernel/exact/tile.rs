@@ -64,13 +64,11 @@ unsafe fn any_rows<S: Simd, const FORM: u8>(s: S, chunk: Chunk<'_>) {
     unsafe {
         match chunk.rows {
             1 => fixed::<S, FORM, 1>(s, chunk),
-            2 => fixed::<S, FORM, 2>(s, chunk),
-            3 | 4 => fixed::<S, FORM, 4>(s, chunk),
-            5 | 6 if S::EXACT_ROWS >= 6 => fixed::<S, FORM, 6>(s, chunk),
-            7 | 8 if S::EXACT_ROWS >= 8 => fixed::<S, FORM, 8>(s, chunk),
-            9 | 10 if S::EXACT_ROWS >= 10 => fixed::<S, FORM, 10>(s, chunk),
-            11 if S::EXACT_ROWS >= 11 => fixed::<S, FORM, 11>(s, chunk),
-            12 if S::EXACT_ROWS >= 12 => fixed::<S, FORM, 12>(s, chunk),
+            2..=4 => fixed::<S, FORM, 4>(s, chunk),
+            5 | 6 if S::EXACT_ROWS >= 6 && FORM == MASKED => fixed::<S, FORM, 6>(s, chunk),
+            7 | 8 if S::EXACT_ROWS >= 8 && FORM == MASKED => fixed::<S, FORM, 8>(s, chunk),
+            9 | 10 if S::EXACT_ROWS >= 10 && FORM == MASKED => fixed::<S, FORM, 10>(s, chunk),
+            5..=12 if S::EXACT_ROWS >= 12 => fixed::<S, FORM, 12>(s, chunk),
             _ => unreachable!("a tile has 1 to {} rows", S::EXACT_ROWS),
         }
     }
@@ -194,15 +192,14 @@ unsafe fn wide<S: Simd, const R: usize>(s: S, chunk: Chunk<'_>) {
             }
             for r in 0..R {
                 // SAFETY: the piece lies within the scratch.
-                let (mut value, threshold) = unsafe {
+                let (value, threshold) = unsafe {
                     let at = chunk.x[r].add(2 * (piece.offset + k));
-                    (*at, *at.add(1))
+                    (f64::from(*at), f64::from(*at.add(1)))
                 };
-                if !S::FUSED && value != 0.0 {
-                    // The weights are as they are: nudge the other factor.
-                    value = f32::from_bits(value.to_bits() + 1);
-                }
-                let (value, threshold) = (s.splat_wide(f64::from(value)), s.splat_wide(f64::from(threshold)));
+                // Products here may exceed 64, where the nudge of an f32 would be half a unit: the
+                // weights come without it, and the other factor moves by one f64 place.
+                let nudged = if value == 0.0 { value } else { f64::from_bits(value.to_bits() + 1) };
+                let (value, threshold) = (s.splat_wide(nudged), s.splat_wide(threshold));
                 for (sum, &w) in acc[r].iter_mut().zip(&column) {
                     *sum = s.fma_wide(s.keep_wide(threshold, w, value), w, *sum);
                 }

@@ -98,13 +98,7 @@ impl Kernel for Fused {
 
 impl ExactWeights {
     /// Packs `element(column, depth)`.
-    pub fn from_fn(
-        level: Level,
-        n: usize,
-        k: usize,
-        rules: MacRules,
-        element: impl Fn(usize, usize) -> f16,
-    ) -> Self {
+    pub fn from_fn(level: Level, n: usize, k: usize, rules: MacRules, element: impl Fn(usize, usize) -> f16) -> Self {
         let mut weights = Self::empty(level, rules);
         weights.fill(n, k, element);
         weights

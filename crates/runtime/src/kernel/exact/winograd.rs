@@ -50,21 +50,11 @@ pub(crate) fn transform_weights(g: [f16; 3]) -> [f16; 4] {
 /// The transformed inputs under one pair, each value rounded once.
 #[cfg(test)]
 pub(crate) fn transform_inputs(d: [f16; 4]) -> [f16; 4] {
-    [
-        scalar::sub(d[0], d[2]),
-        scalar::add(d[1], d[2]),
-        scalar::sub(d[2], d[1]),
-        scalar::sub(d[1], d[3]),
-    ]
+    [scalar::sub(d[0], d[2]), scalar::add(d[1], d[2]), scalar::sub(d[2], d[1]), scalar::sub(d[1], d[3])]
 }
 
 impl Winograd {
-    pub(crate) fn new(
-        level: Level,
-        shape: &ConvShape,
-        weight: &[f16],
-        rules: MacRules,
-    ) -> Result<Self, ShapeError> {
+    pub(crate) fn new(level: Level, shape: &ConvShape, weight: &[f16], rules: MacRules) -> Result<Self, ShapeError> {
         if !ExactConv2d::winograd_applies(shape) {
             return Err(ShapeError::Winograd);
         }
@@ -283,9 +273,7 @@ impl Block<'_> {
     fn scalar_tile(&self, panel: usize, first: usize, count: usize, columns: usize, parts: &mut [Sums<i32>; 4]) {
         for r in 0..count {
             for lane in 0..columns {
-                let m = [0, 1, 2, 3].map(|j| {
-                    scalar_sum(&self.lefts[j], &self.plan.weights[j], panel, first + r, lane)
-                });
+                let m = [0, 1, 2, 3].map(|j| scalar_sum(&self.lefts[j], &self.plan.weights[j], panel, first + r, lane));
                 let [even, odd] = output_transform(m);
                 parts[0].0[r * columns + lane] = even;
                 parts[1].0[r * columns + lane] = odd;
@@ -303,10 +291,7 @@ pub(crate) fn output_transform(m: [Accumulator; 4]) -> [i32; 2] {
         }
         sum.units()
     };
-    [
-        combine([(m[0], false), (m[1], false), (m[2], false)]),
-        combine([(m[1], false), (m[2], true), (m[3], true)]),
-    ]
+    [combine([(m[0], false), (m[1], false), (m[2], false)]), combine([(m[1], false), (m[2], true), (m[3], true)])]
 }
 
 /// `parts[0] = M0 + M1 + M2`, `parts[1] = M1 - M2 - M3`.

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::Simd;
+use super::{Level, Simd};
 
 /// Proof that the processor has AVX2, FMA and F16C.
 #[derive(Clone, Copy)]
@@ -36,6 +36,10 @@ impl Simd for Avx2 {
     type D = __m256d;
 
     #[inline(always)]
+    fn level(self) -> Level {
+        Level::avx2(self)
+    }
+    #[inline(always)]
     fn splat(self, value: f32) -> __m256 {
         have!(_mm256_set1_ps(value))
     }
@@ -53,10 +57,7 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn store_half(self, to: *mut u16, value: __m256) {
-        have!(_mm_storeu_si128(
-            to.cast(),
-            _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value)
-        ))
+        have!(_mm_storeu_si128(to.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value)))
     }
     #[inline(always)]
     unsafe fn store_pairs(self, to: *mut f32, x: __m256, t: __m256) {
@@ -82,10 +83,6 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn div(self, a: __m256, b: __m256) -> __m256 {
         have!(_mm256_div_ps(a, b))
-    }
-    #[inline(always)]
-    fn sqrt(self, a: __m256) -> __m256 {
-        have!(_mm256_sqrt_ps(a))
     }
     #[inline(always)]
     fn min(self, a: __m256, b: __m256) -> __m256 {
@@ -136,18 +133,6 @@ impl Simd for Avx2 {
         have!(_mm256_storeu_si256(to.cast(), value))
     }
     #[inline(always)]
-    unsafe fn load_short(self, from: *const u16) -> __m256i {
-        have!(_mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())))
-    }
-    #[inline(always)]
-    unsafe fn store_short(self, to: *mut u16, value: __m256i) {
-        have!({
-            let packed = _mm256_packus_epi32(value, value);
-            let ordered = _mm256_permute4x64_epi64::<0b1000>(packed);
-            _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(ordered))
-        })
-    }
-    #[inline(always)]
     fn add_int(self, a: __m256i, b: __m256i) -> __m256i {
         have!(_mm256_add_epi32(a, b))
     }
@@ -180,10 +165,6 @@ impl Simd for Avx2 {
         have!(_mm256_sra_epi32(a, _mm_cvtsi32_si128(BITS as i32)))
     }
     #[inline(always)]
-    fn min_int(self, a: __m256i, b: __m256i) -> __m256i {
-        have!(_mm256_min_epi32(a, b))
-    }
-    #[inline(always)]
     fn max_int(self, a: __m256i, b: __m256i) -> __m256i {
         have!(_mm256_max_epi32(a, b))
     }
@@ -196,10 +177,6 @@ impl Simd for Avx2 {
         have!(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b))
     }
     #[inline(always)]
-    fn equal_int(self, a: __m256i, b: __m256i) -> __m256 {
-        have!(_mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)))
-    }
-    #[inline(always)]
     fn greater_int(self, a: __m256i, b: __m256i) -> __m256 {
         have!(_mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b)))
     }
@@ -210,10 +187,6 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn or_mask(self, a: __m256, b: __m256) -> __m256 {
         have!(_mm256_or_ps(a, b))
-    }
-    #[inline(always)]
-    fn any(self, a: __m256) -> bool {
-        have!(_mm256_movemask_ps(a)) != 0
     }
     #[inline(always)]
     fn select(self, mask: __m256, a: __m256, b: __m256) -> __m256 {
@@ -245,7 +218,10 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn load_wide(self, from: *const f32) -> __m256d {
-        have!(_mm256_cvtps_pd(_mm_loadu_ps(from)))
+        have!({
+            let plain = _mm_castsi128_ps(_mm_set1_epi32(!0x1fff));
+            _mm256_cvtps_pd(_mm_and_ps(_mm_loadu_ps(from), plain))
+        })
     }
     #[inline(always)]
     unsafe fn store_wide(self, to: *mut f64, value: __m256d) {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::Simd;
+use super::{Level, Simd};
 
 /// Proof that the processor has AVX-512 F, BW, VL and DQ, AVX2, FMA and F16C.
 #[derive(Clone, Copy)]
@@ -36,6 +36,10 @@ impl Simd for Avx512 {
     type D = __m512d;
 
     #[inline(always)]
+    fn level(self) -> Level {
+        Level::avx512(self)
+    }
+    #[inline(always)]
     fn splat(self, value: f32) -> __m512 {
         have!(_mm512_set1_ps(value))
     }
@@ -53,10 +57,7 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     unsafe fn store_half(self, to: *mut u16, value: __m512) {
-        have!(_mm256_storeu_si256(
-            to.cast(),
-            _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value)
-        ))
+        have!(_mm256_storeu_si256(to.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value)))
     }
     #[inline(always)]
     unsafe fn store_pairs(self, to: *mut f32, x: __m512, t: __m512) {
@@ -82,10 +83,6 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn div(self, a: __m512, b: __m512) -> __m512 {
         have!(_mm512_div_ps(a, b))
-    }
-    #[inline(always)]
-    fn sqrt(self, a: __m512) -> __m512 {
-        have!(_mm512_sqrt_ps(a))
     }
     #[inline(always)]
     fn min(self, a: __m512, b: __m512) -> __m512 {
@@ -136,14 +133,6 @@ impl Simd for Avx512 {
         have!(_mm512_storeu_si512(to.cast(), value))
     }
     #[inline(always)]
-    unsafe fn load_short(self, from: *const u16) -> __m512i {
-        have!(_mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast())))
-    }
-    #[inline(always)]
-    unsafe fn store_short(self, to: *mut u16, value: __m512i) {
-        have!(_mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(value)))
-    }
-    #[inline(always)]
     fn add_int(self, a: __m512i, b: __m512i) -> __m512i {
         have!(_mm512_add_epi32(a, b))
     }
@@ -176,10 +165,6 @@ impl Simd for Avx512 {
         have!(_mm512_srai_epi32::<BITS>(a))
     }
     #[inline(always)]
-    fn min_int(self, a: __m512i, b: __m512i) -> __m512i {
-        have!(_mm512_min_epi32(a, b))
-    }
-    #[inline(always)]
     fn max_int(self, a: __m512i, b: __m512i) -> __m512i {
         have!(_mm512_max_epi32(a, b))
     }
@@ -192,10 +177,6 @@ impl Simd for Avx512 {
         have!(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b))
     }
     #[inline(always)]
-    fn equal_int(self, a: __m512i, b: __m512i) -> __mmask16 {
-        have!(_mm512_cmpeq_epi32_mask(a, b))
-    }
-    #[inline(always)]
     fn greater_int(self, a: __m512i, b: __m512i) -> __mmask16 {
         have!(_mm512_cmpgt_epi32_mask(a, b))
     }
@@ -206,10 +187,6 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn or_mask(self, a: __mmask16, b: __mmask16) -> __mmask16 {
         a | b
-    }
-    #[inline(always)]
-    fn any(self, a: __mmask16) -> bool {
-        a != 0
     }
     #[inline(always)]
     fn select(self, mask: __mmask16, a: __m512, b: __m512) -> __m512 {
@@ -233,7 +210,10 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     unsafe fn load_wide(self, from: *const f32) -> __m512d {
-        have!(_mm512_cvtps_pd(_mm256_loadu_ps(from)))
+        have!({
+            let plain = _mm256_castsi256_ps(_mm256_set1_epi32(!0x1fff));
+            _mm512_cvtps_pd(_mm256_and_ps(_mm256_loadu_ps(from), plain))
+        })
     }
     #[inline(always)]
     unsafe fn store_wide(self, to: *mut f64, value: __m512d) {
@@ -249,9 +229,6 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn keep_wide(self, threshold: __m512d, w: __m512d, x: __m512d) -> __m512d {
-        have!(_mm512_maskz_mov_pd(
-            _mm512_cmp_pd_mask::<_CMP_LE_OQ>(threshold, _mm512_abs_pd(w)),
-            x
-        ))
+        have!(_mm512_maskz_mov_pd(_mm512_cmp_pd_mask::<_CMP_LE_OQ>(threshold, _mm512_abs_pd(w)), x))
     }
 }

@@ -27,14 +27,24 @@ impl Level {
     /// Plain Rust, present everywhere.
     pub const PORTABLE: Level = Level(Kind::Portable);
 
+    /// The level of a token, which stands for the detection.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn avx2(_: Avx2) -> Level {
+        Level(Kind::Avx2)
+    }
+
+    /// The level of a token, which stands for the detection.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn avx512(_: Avx512) -> Level {
+        Level(Kind::Avx512)
+    }
+
     /// All levels of this processor, slowest first.
     pub fn available() -> Vec<Level> {
         let mut levels = vec![Level::PORTABLE];
         #[cfg(target_arch = "x86_64")]
         {
-            let avx2 = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("f16c");
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
             if avx2 {
                 levels.push(Level(Kind::Avx2));
                 if is_x86_feature_detected!("avx512f")

@@ -39,6 +39,9 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// f64 lanes, half as many.
     type D: Copy;
 
+    /// The level of this token.
+    fn level(self) -> Level;
+
     fn splat(self, value: f32) -> Self::F;
     /// # Safety
     /// `from` must be readable for `LANES` values. No alignment is needed (all loads, stores).
@@ -59,7 +62,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn sub(self, a: Self::F, b: Self::F) -> Self::F;
     fn mul(self, a: Self::F, b: Self::F) -> Self::F;
     fn div(self, a: Self::F, b: Self::F) -> Self::F;
-    fn sqrt(self, a: Self::F) -> Self::F;
     /// Stores `x0 t0 x1 t1 ..`, twice `LANES` values.
     /// # Safety
     /// `to` must be writable for `2 * LANES` values.
@@ -87,14 +89,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `to` must be writable for `LANES` values.
     unsafe fn store_int(self, to: *mut i32, value: Self::I);
-    /// Zero-extends `LANES` 16-bit values.
-    /// # Safety
-    /// `from` must be readable for `LANES` values.
-    unsafe fn load_short(self, from: *const u16) -> Self::I;
-    /// Stores lanes in 0..=65535 as 16-bit values.
-    /// # Safety
-    /// `to` must be writable for `LANES` values.
-    unsafe fn store_short(self, to: *mut u16, value: Self::I);
     /// Wrapping sum.
     fn add_int(self, a: Self::I, b: Self::I) -> Self::I;
     /// Wrapping difference.
@@ -107,18 +101,15 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn shift_right<const BITS: u32>(self, a: Self::I) -> Self::I;
     /// Fills with the sign.
     fn shift_right_signed<const BITS: u32>(self, a: Self::I) -> Self::I;
-    fn min_int(self, a: Self::I, b: Self::I) -> Self::I;
     fn max_int(self, a: Self::I, b: Self::I) -> Self::I;
 
     /// Ordered: false where either is NaN.
     fn less_equal(self, a: Self::F, b: Self::F) -> Self::M;
     /// Ordered: false where either is NaN.
     fn less(self, a: Self::F, b: Self::F) -> Self::M;
-    fn equal_int(self, a: Self::I, b: Self::I) -> Self::M;
     fn greater_int(self, a: Self::I, b: Self::I) -> Self::M;
     fn and_mask(self, a: Self::M, b: Self::M) -> Self::M;
     fn or_mask(self, a: Self::M, b: Self::M) -> Self::M;
-    fn any(self, a: Self::M) -> bool;
     /// `mask ? a : b`.
     fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
     /// `mask ? a : b`.
@@ -128,7 +119,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn largest(self, a: Self::F) -> f32;
 
     fn splat_wide(self, value: f64) -> Self::D;
-    /// Widens `LANES / 2` f32.
+    /// Widens `LANES / 2` f32 that hold fp16 values; lower bits (a nudge) are cleared.
     /// # Safety
     /// `from` must be readable for `LANES / 2` values.
     unsafe fn load_wide(self, from: *const f32) -> Self::D;
@@ -136,7 +127,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// `to` must be writable for `LANES / 2` values.
     unsafe fn store_wide(self, to: *mut f64, value: Self::D);
     fn sub_wide(self, a: Self::D, b: Self::D) -> Self::D;
-    /// `a * b + c`; `a * b` is exact in every use, so that fusing makes no difference.
+    /// `a * b + c`. Unfused, `a * b` is rounded to f64 first; a factor that was moved away from zero
+    /// by one place still leaves the product at least one place away.
     fn fma_wide(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D;
     /// `threshold <= |w|` decides per lane whether `x` is kept or becomes 0.
     fn keep_wide(self, threshold: Self::D, w: Self::D, x: Self::D) -> Self::D;

@@ -1,25 +1,21 @@
-//! Plain Rust over arrays of eight lanes: every processor, and the check on the others.
+//! Plain Rust over arrays of four lanes: every processor, and the check on the others.
 
 use half::f16;
 
-use super::Simd;
+use super::{Level, Simd};
 
-/// Eight lanes in arrays; the compiler vectorises what the baseline instruction set allows.
+/// Four lanes in arrays; the compiler vectorises what the baseline instruction set allows.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-const LANES: usize = 8;
+const LANES: usize = 4;
 type F = [f32; LANES];
 type I = [i32; LANES];
 type M = [bool; LANES];
 type D = [f64; LANES / 2];
 
 #[inline(always)]
-fn map<A: Copy, B: Copy, C: Copy + Default, const N: usize>(
-    a: [A; N],
-    b: [B; N],
-    f: impl Fn(A, B) -> C,
-) -> [C; N] {
+fn map<A: Copy, B: Copy, C: Copy + Default, const N: usize>(a: [A; N], b: [B; N], f: impl Fn(A, B) -> C) -> [C; N] {
     let mut out = [C::default(); N];
     for lane in 0..N {
         out[lane] = f(a[lane], b[lane]);
@@ -46,6 +42,10 @@ impl Simd for Portable {
     type M = M;
     type D = D;
 
+    #[inline(always)]
+    fn level(self) -> Level {
+        Level::PORTABLE
+    }
     #[inline(always)]
     fn splat(self, value: f32) -> F {
         [value; LANES]
@@ -96,10 +96,6 @@ impl Simd for Portable {
     #[inline(always)]
     fn div(self, a: F, b: F) -> F {
         map(a, b, |a, b| a / b)
-    }
-    #[inline(always)]
-    fn sqrt(self, a: F) -> F {
-        a.map(f32::sqrt)
     }
     #[inline(always)]
     fn min(self, a: F, b: F) -> F {
@@ -161,17 +157,6 @@ impl Simd for Portable {
         unsafe { to.cast::<I>().write_unaligned(value) }
     }
     #[inline(always)]
-    unsafe fn load_short(self, from: *const u16) -> I {
-        // SAFETY: the caller promises LANES readable values.
-        unsafe { from.cast::<[u16; LANES]>().read_unaligned() }.map(i32::from)
-    }
-    #[inline(always)]
-    unsafe fn store_short(self, to: *mut u16, value: I) {
-        let shorts = value.map(|v| v as u16);
-        // SAFETY: the caller promises LANES writable values.
-        unsafe { to.cast::<[u16; LANES]>().write_unaligned(shorts) }
-    }
-    #[inline(always)]
     fn add_int(self, a: I, b: I) -> I {
         map(a, b, i32::wrapping_add)
     }
@@ -204,10 +189,6 @@ impl Simd for Portable {
         a.map(|v| v >> BITS)
     }
     #[inline(always)]
-    fn min_int(self, a: I, b: I) -> I {
-        map(a, b, Ord::min)
-    }
-    #[inline(always)]
     fn max_int(self, a: I, b: I) -> I {
         map(a, b, Ord::max)
     }
@@ -220,10 +201,6 @@ impl Simd for Portable {
         map(a, b, |a, b| a < b)
     }
     #[inline(always)]
-    fn equal_int(self, a: I, b: I) -> M {
-        map(a, b, |a, b| a == b)
-    }
-    #[inline(always)]
     fn greater_int(self, a: I, b: I) -> M {
         map(a, b, |a, b| a > b)
     }
@@ -234,10 +211,6 @@ impl Simd for Portable {
     #[inline(always)]
     fn or_mask(self, a: M, b: M) -> M {
         map(a, b, |a, b| a | b)
-    }
-    #[inline(always)]
-    fn any(self, a: M) -> bool {
-        a.contains(&true)
     }
     #[inline(always)]
     fn select(self, mask: M, a: F, b: F) -> F {
@@ -270,7 +243,8 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn load_wide(self, from: *const f32) -> D {
         // SAFETY: the caller promises LANES / 2 readable values.
-        unsafe { from.cast::<[f32; LANES / 2]>().read_unaligned() }.map(f64::from)
+        unsafe { from.cast::<[f32; LANES / 2]>().read_unaligned() }
+            .map(|value| f64::from(f32::from_bits(value.to_bits() & !0x1fff)))
     }
     #[inline(always)]
     unsafe fn store_wide(self, to: *mut f64, value: D) {
@@ -285,11 +259,7 @@ impl Simd for Portable {
     fn fma_wide(self, a: D, b: D, c: D) -> D {
         let mut out = c;
         for lane in 0..LANES / 2 {
-            out[lane] = if HAS_FMA {
-                a[lane].mul_add(b[lane], c[lane])
-            } else {
-                a[lane] * b[lane] + c[lane]
-            };
+            out[lane] = if HAS_FMA { a[lane].mul_add(b[lane], c[lane]) } else { a[lane] * b[lane] + c[lane] };
         }
         out
     }
@@ -297,11 +267,7 @@ impl Simd for Portable {
     fn keep_wide(self, threshold: D, w: D, x: D) -> D {
         let mut out = x;
         for lane in 0..LANES / 2 {
-            out[lane] = if threshold[lane] <= w[lane].abs() {
-                x[lane]
-            } else {
-                0.0
-            };
+            out[lane] = if threshold[lane] <= w[lane].abs() { x[lane] } else { 0.0 };
         }
         out
     }
