@@ -7,19 +7,29 @@
 //! Everything that is written is written whole or not at all ([`write_whole`]).
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "safetensors")]
+pub mod cache;
+#[cfg(feature = "tokenizers")]
+mod embed;
 mod error;
 #[cfg(feature = "safetensors")]
 mod hf;
 #[cfg(feature = "safetensors")]
 mod loader;
+#[cfg(feature = "safetensors")]
+pub mod models;
 #[cfg(feature = "npy")]
 mod npy;
 #[cfg(feature = "safetensors")]
 mod safetensors;
 #[cfg(feature = "tokenizers")]
 mod tokenize;
+#[cfg(feature = "tokenizers")]
+mod words;
 mod write;
 
+#[cfg(feature = "tokenizers")]
+pub use embed::{BUCKETS, EmbedError, EmbedOptions, Embedder, Embeddings, MAX_TOKENS};
 pub use error::IoError;
 #[cfg(feature = "safetensors")]
 pub use hf::{Config, ModelFolder};

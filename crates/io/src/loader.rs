@@ -33,10 +33,28 @@ impl<'a> Loader<'a> {
     /// [`IoError::Tensor`] where the tensor is there with another shape or element type.
     pub fn weight(&mut self, name: &str, shape: &[usize]) -> Result<Weight, IoError> {
         let name = format!("{}{name}", self.prefix);
-        match self.file.weight(&name, shape) {
-            Err(IoError::Missing { mut missing, .. }) => {
-                self.missing.append(&mut missing);
-                let reason = format!("tensor {name:?} is missing");
+        let found = self.file.weight(&name, shape);
+        self.or_placeholder(found, shape)
+    }
+
+    /// Some rows of a tensor, see [`SafeTensors::rows`].
+    ///
+    /// # Errors
+    /// As [`Self::weight`].
+    pub fn rows(&mut self, name: &str, shape: &[usize], first: usize, count: usize) -> Result<Weight, IoError> {
+        let name = format!("{}{name}", self.prefix);
+        let found = self.file.rows(&name, shape, first, count);
+        let part: Vec<usize> = std::iter::once(count).chain(shape.iter().skip(1).copied()).collect();
+        self.or_placeholder(found, &part)
+    }
+
+    fn or_placeholder(&mut self, found: Result<Weight, IoError>, shape: &[usize]) -> Result<Weight, IoError> {
+        match found {
+            Err(IoError::Missing { missing, .. }) => {
+                let reason = format!("tensor {} is missing", missing.join(", "));
+                // A tensor of which several parts are wanted is one missing tensor.
+                let new: Vec<_> = missing.into_iter().filter(|name| !self.missing.contains(name)).collect();
+                self.missing.extend(new);
                 Ok(Weight::computed(shape, Arc::new(move |_| Err(WeightError::Other(reason.clone())))))
             }
             other => other,
@@ -76,11 +94,10 @@ impl<'a> Loader<'a> {
     ///
     /// # Errors
     /// [`IoError::Missing`] with every name that was asked for in vain.
-    pub fn finish(mut self) -> Result<(), IoError> {
+    pub fn finish(self) -> Result<(), IoError> {
         if self.missing.is_empty() {
             return Ok(());
         }
-        self.missing.dedup();
         Err(IoError::Missing { path: self.file.path().to_path_buf(), missing: self.missing })
     }
 }

@@ -114,6 +114,23 @@ impl SafeTensors {
             .map_err(|error| IoError::tensor(self.path(), name, error.to_string()))
     }
 
+    /// `count` rows from row `first` on of a tensor of the given shape, as an fp16 weight `[count, ...]`.
+    ///
+    /// # Errors
+    /// As [`Self::weight`]; [`IoError::Tensor`] where the rows are not all there.
+    pub fn rows(&self, name: &str, shape: &[usize], first: usize, count: usize) -> Result<Weight, IoError> {
+        let info = self.expect(name, shape)?;
+        self.check_float(name, info)?;
+        let held = shape.first().copied().unwrap_or(0);
+        if first.checked_add(count).is_none_or(|end| end > held) {
+            return Err(IoError::tensor(self.path(), name, format!("has {held} rows, expected rows {first} to {first} + {count}")));
+        }
+        let part: Vec<usize> = std::iter::once(count).chain(shape[1..].iter().copied()).collect();
+        let row_bytes = info.bytes / held.max(1);
+        Weight::from_mapping(TensorType::new(DType::Fp16, part), info.ty.dtype, Arc::clone(&self.mapping), info.offset + first * row_bytes)
+            .map_err(|error| IoError::tensor(self.path(), name, error.to_string()))
+    }
+
     /// The whole file.
     pub(crate) fn file_contents(&self) -> &[u8] {
         self.mapping.bytes()
