@@ -116,8 +116,10 @@ pub fn sum_to(grad: &Tensor, shape: &[usize]) -> Tensor {
         return grad.clone();
     }
     let leading = full.len().saturating_sub(shape.len());
-    let axes: Vec<i64> =
-        (0..full.len()).filter(|&axis| axis < leading || (shape[axis - leading] == 1 && full[axis] != 1)).map(|axis| axis as i64).collect();
+    let axes: Vec<i64> = (0..full.len())
+        .filter(|&axis| axis < leading || (shape[axis - leading] == 1 && full[axis] != 1))
+        .map(|axis| axis as i64)
+        .collect();
     let summed = if axes.is_empty() { grad.clone() } else { grad.reduce_sum(axes, true) };
     let shape: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
     summed.reshape(&shape)

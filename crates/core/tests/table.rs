@@ -1,4 +1,5 @@
 //! Every record of the operator table, tested through its own examples: rules, shapes, values and derivatives.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod support;
 
@@ -68,7 +69,8 @@ fn examples_have_the_expected_shapes_and_values() {
             }
             // Constants such as 0.1 are rounded to fp16 in the lowering, hence not closer.
             let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-3 * (1.0 + b.abs());
-            if values.is_some_and(|values| values.len() != results[0].data.len() || !results[0].data.iter().zip(values).all(close)) {
+            if values.is_some_and(|values| values.len() != results[0].data.len() || !results[0].data.iter().zip(values).all(close))
+            {
                 wrong.push(format!("{name}: values {:?}, expected {values:?}", results[0].data));
             }
         }
@@ -100,10 +102,12 @@ fn check_gradient(built: &Built) -> Result<(), String> {
         }
         // Multiples of 1/8: exact in fp16, so that the weights are the same on both sides.
         let weights: Vec<f64> = (0..ty.count()).map(|place| f64::from(((place * 7 + index * 3) % 11) as u32) / 8.0 - 0.5).collect();
-        let weighted = output.cast(aneforge_core::DType::Fp16) * built.graph.values(aneforge_core::DType::Fp16, &ty.shape, &weights);
+        let weighted =
+            output.cast(aneforge_core::DType::Fp16) * built.graph.values(aneforge_core::DType::Fp16, &ty.shape, &weights);
         loss = loss + weighted.reduce_sum([0i64; 0], false);
     }
-    let wrt: Vec<usize> = (0..built.inputs.len()).filter(|&index| built.inputs[index].ty().is_ok_and(|ty| ty.dtype.is_float())).collect();
+    let wrt: Vec<usize> =
+        (0..built.inputs.len()).filter(|&index| built.inputs[index].ty().is_ok_and(|ty| ty.dtype.is_float())).collect();
     if wrt.is_empty() {
         return Ok(());
     }
@@ -115,7 +119,8 @@ fn check_gradient(built: &Built) -> Result<(), String> {
         aneforge_core::lower_with(&outputs, options).map_err(text)
     };
     let (loss_body, grad_body) = (body(&[loss])?, body(&grads)?);
-    let run = |body: &aneforge_core::Body, arrays: &[aneforge_core::Array]| evaluate(body, arrays).map_err(|error| error.to_string());
+    let run =
+        |body: &aneforge_core::Body, arrays: &[aneforge_core::Array]| evaluate(body, arrays).map_err(|error| error.to_string());
     let computed = run(&grad_body, &built.arrays)?;
     let step = 1e-4;
     for (&input, grad) in wrt.iter().zip(&computed) {
@@ -131,7 +136,10 @@ fn check_gradient(built: &Built) -> Result<(), String> {
             };
             let slope = (at(step)? - at(-step)?) / (2.0 * step);
             if (slope - grad.data[place]).abs() > 3e-3 * scale {
-                return Err(format!("input {input}, element {place}: derivative {}, difference quotient {slope}", grad.data[place]));
+                return Err(format!(
+                    "input {input}, element {place}: derivative {}, difference quotient {slope}",
+                    grad.data[place]
+                ));
             }
         }
     }
@@ -143,7 +151,13 @@ fn variadic_inputs_are_named_in_examples() {
     for op in builtin() {
         for case in op.cases {
             for spec in op.inputs.iter().filter(|spec| spec.kind != InputKind::Optional) {
-                assert!(case.inputs.iter().any(|sample| sample.input == spec.name), "{}/{} lacks {}", op.name, case.name, spec.name);
+                assert!(
+                    case.inputs.iter().any(|sample| sample.input == spec.name),
+                    "{}/{} lacks {}",
+                    op.name,
+                    case.name,
+                    spec.name
+                );
             }
         }
     }

@@ -3,8 +3,8 @@
 use super::{Graph, NodeId, NodeKind, Port, Tensor, check_type};
 use crate::lower::infer;
 use crate::op::{InputKind, Site};
-use aneforge_mil::op::Default;
 use crate::{Attribute, GraphError, GraphOp, TensorType};
+use aneforge_mil::op::Default;
 
 /// What stands at an input of an operator.
 #[derive(Clone, Debug)]
@@ -44,6 +44,9 @@ impl<'a> Argument<'a> {
         }
     }
 }
+
+/// Ports and types per input.
+type Collected = (Vec<Vec<Port>>, Vec<Vec<TensorType>>);
 
 impl Graph {
     /// Applies an operator, one of this crate or one's own, and returns its results: as many as it has, or a single failed tensor.
@@ -95,11 +98,7 @@ impl Graph {
         Ok((node, outputs))
     }
 
-    fn collect_inputs(
-        &self,
-        op: &'static GraphOp,
-        inputs: &[Argument<'_>],
-    ) -> Result<(Vec<Vec<Port>>, Vec<Vec<TensorType>>), GraphError> {
+    fn collect_inputs(&self, op: &'static GraphOp, inputs: &[Argument<'_>]) -> Result<Collected, GraphError> {
         let problem = |input: &str, problem: String| GraphError::Input { op: op.name, input: input.to_string(), problem };
         if inputs.len() > op.inputs.len() {
             let known: Vec<_> = op.inputs.iter().map(|input| input.name).collect();

@@ -50,6 +50,8 @@ enum Key {
 #[derive(Default)]
 pub(crate) struct Arena {
     pub nodes: Vec<Node>,
+    /// Seeds of weights that were read from text as stand-ins.
+    pub seeds: HashMap<u32, u64>,
     known: HashMap<Key, NodeId>,
     names: HashMap<String, NodeId>,
 }

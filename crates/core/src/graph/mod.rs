@@ -5,12 +5,14 @@ mod arena;
 mod axes;
 mod build;
 mod tensor;
+mod text;
 
-pub(crate) use arena::{Arena, ConstantData, Node, NodeId, NodeKind, Port};
 pub use apply::Argument;
+pub(crate) use arena::{Arena, ConstantData, Node, NodeId, NodeKind, Port};
 pub use axes::Axes;
 pub use build::{Heads, Index, IntoIndices, Window, attention, concat, mha, stack};
 pub use tensor::Tensor;
+pub use text::GraphText;
 
 use crate::{DType, GraphError, HostArray, TensorType, Weight};
 use aneforge_mil::DisplayShape;
@@ -137,15 +139,12 @@ impl Graph {
     fn handles(&self, wanted: fn(&NodeKind) -> bool) -> Vec<Tensor> {
         let arena = self.read();
         let found = arena.nodes.iter().enumerate().filter(|(_, node)| wanted(&node.kind));
-        found.map(|(index, node)| Tensor::new(self.clone(), Port { node: NodeId(index as u32), output: 0 }, &node.outputs[0])).collect()
+        found
+            .map(|(index, node)| Tensor::new(self.clone(), Port { node: NodeId(index as u32), output: 0 }, &node.outputs[0]))
+            .collect()
     }
 
-    fn checked(
-        &self,
-        op: &'static str,
-        ty: &TensorType,
-        add: impl FnOnce(&Self) -> Result<NodeId, GraphError>,
-    ) -> Tensor {
+    fn checked(&self, op: &'static str, ty: &TensorType, add: impl FnOnce(&Self) -> Result<NodeId, GraphError>) -> Tensor {
         let added = check_type(op, ty, op != "input").and_then(|()| add(self));
         match added {
             Ok(node) => Tensor::new(self.clone(), Port { node, output: 0 }, ty),

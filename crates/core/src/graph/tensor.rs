@@ -126,7 +126,14 @@ impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
             Ok(handle) => {
-                write!(f, "Tensor(%{}.{}, {}, {})", handle.port.node.0, handle.port.output, handle.ty.dtype, DisplayShape(&handle.ty.shape))
+                write!(
+                    f,
+                    "Tensor(%{}.{}, {}, {})",
+                    handle.port.node.0,
+                    handle.port.output,
+                    handle.ty.dtype,
+                    DisplayShape(&handle.ty.shape)
+                )
             }
             Err(error) => write!(f, "Tensor(failed: {error})"),
         }

@@ -231,7 +231,9 @@ impl Lowering {
         self.body
     }
 
-    fn operand(&mut self, name: &str, argument: &Arg) -> Result<Operand, GraphError> {
+    fn operand(&mut self, port: &str, argument: &Arg) -> Result<Operand, GraphError> {
+        // `y_3` says nothing; constants at ports with a meaning (axes, perm, epsilon) are named after them.
+        let name = if port.len() == 1 { "scalar" } else { port };
         let scalar = |dtype| TensorType::new(dtype, []);
         Ok(match argument {
             Arg::Absent => Operand::Absent,

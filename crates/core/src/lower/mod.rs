@@ -51,12 +51,14 @@ pub fn lower_with(outputs: &[(String, Tensor)], options: LowerOptions) -> Result
     }
     let arena = first.graph().read();
     let live = live_nodes(&arena, &ports, options.keep_unused_inputs);
+    // An output may have the name of an input only where it is that input.
     for (index, node) in arena.nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
-        let NodeKind::Input { name, .. } = &node.kind else { continue };
-        let returned = outputs.iter().zip(&ports).all(|((output, _), port)| output != name || port.node.index() == index);
-        if !returned {
+        let NodeKind::Input { name } = &node.kind else { continue };
+        let other = |((output, _), port): (&(String, Tensor), &Port)| output == name && port.node.index() != index;
+        if outputs.iter().zip(&ports).any(other) {
             return Err(GraphError::DuplicateName { name: name.clone() });
         }
+        names.remove(name.as_str());
     }
     let mut lowering = Lowering::new(options.target);
     names.iter().for_each(|name| lowering.reserve(name));

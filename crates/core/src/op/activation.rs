@@ -241,6 +241,20 @@ pub static SOFTMAX: GraphOp = GraphOp {
 };
 
 pub(super) const ALL: &[&GraphOp] = &[
-    &RELU, &RELU6, &SIGMOID, &SILU, &GELU, &SOFTPLUS, &SOFTSIGN, &ELU, &LEAKY_RELU, &PRELU, &SCALED_TANH, &SIGMOID_HARD, &CLAMPED_RELU,
-    &THRESHOLDED_RELU, &LINEAR_ACTIVATION, &SOFTMAX,
+    &RELU,
+    &RELU6,
+    &SIGMOID,
+    &SILU,
+    &GELU,
+    &SOFTPLUS,
+    &SOFTSIGN,
+    &ELU,
+    &LEAKY_RELU,
+    &PRELU,
+    &SCALED_TANH,
+    &SIGMOID_HARD,
+    &CLAMPED_RELU,
+    &THRESHOLDED_RELU,
+    &LINEAR_ACTIVATION,
+    &SOFTMAX,
 ];

@@ -91,15 +91,10 @@ pub static REAL_DIV: GraphOp = GraphOp {
     })
 };
 /// The larger of two.
-pub static MAXIMUM: GraphOp = GraphOp {
-    tolerance: 0.0,
-    ..pair("maximum", "The larger of x and y.", |b| choose(b, Tensor::greater))
-};
+pub static MAXIMUM: GraphOp =
+    GraphOp { tolerance: 0.0, ..pair("maximum", "The larger of x and y.", |b| choose(b, Tensor::greater)) };
 /// The smaller of two.
-pub static MINIMUM: GraphOp = GraphOp {
-    tolerance: 0.0,
-    ..pair("minimum", "The smaller of x and y.", |b| choose(b, Tensor::less))
-};
+pub static MINIMUM: GraphOp = GraphOp { tolerance: 0.0, ..pair("minimum", "The smaller of x and y.", |b| choose(b, Tensor::less)) };
 /// Power.
 pub static POW: GraphOp = GraphOp {
     domain: domain(0.25, 2.0, &[]),

@@ -15,7 +15,8 @@ pub const BOOL: &[DType] = &[DType::Bool];
 /// Indices.
 pub const INDICES: &[DType] = &[DType::Int32, DType::UInt16, DType::Int16, DType::UInt8];
 /// Anything a tensor holds.
-pub const ANY: &[DType] = &[DType::Fp16, DType::Fp32, DType::Int32, DType::Bool, DType::UInt8, DType::Int8, DType::UInt16, DType::Int16];
+pub const ANY: &[DType] =
+    &[DType::Fp16, DType::Fp32, DType::Int32, DType::Bool, DType::UInt8, DType::Int8, DType::UInt16, DType::Int16];
 
 /// The only input of most operators.
 pub const X: &[InputSpec] = &[input("x", FLOATS)];

@@ -5,15 +5,13 @@ use super::*;
 const PAIR: &[InputSpec] = &[input("x", ANY), input("y", ANY)];
 const NO_SLOPE: Vjp = Vjp::None("a comparison has no slope; use select on its result, whose branches have one");
 
-const CASES: &[Case] = &[
-    Case::values(
-        "row_against_matrix",
-        &[given("x", &[2, 2], &[1.0, 2.0, 3.0, 4.0]), given("y", &[2], &[1.0, 3.0])],
-        &[],
-        (&[2, 2], &[0.0, 0.0, 1.0, 1.0]),
-        "by hand",
-    ),
-];
+const CASES: &[Case] = &[Case::values(
+    "row_against_matrix",
+    &[given("x", &[2, 2], &[1.0, 2.0, 3.0, 4.0]), given("y", &[2], &[1.0, 3.0])],
+    &[],
+    (&[2, 2], &[0.0, 0.0, 1.0, 1.0]),
+    "by hand",
+)];
 
 const RULES: &[Constraint] = &[
     rule(
@@ -44,7 +42,8 @@ macro_rules! answers {
 /// Greater.
 pub static GREATER: GraphOp = GraphOp { cases: answers!(&[0.0, 0.0, 1.0, 1.0]), ..compare("greater", "True where x > y.") };
 /// Greater or equal.
-pub static GREATER_EQUAL: GraphOp = GraphOp { cases: answers!(&[1.0, 0.0, 1.0, 1.0]), ..compare("greater_equal", "True where x >= y.") };
+pub static GREATER_EQUAL: GraphOp =
+    GraphOp { cases: answers!(&[1.0, 0.0, 1.0, 1.0]), ..compare("greater_equal", "True where x >= y.") };
 /// Less.
 pub static LESS: GraphOp = GraphOp { cases: answers!(&[0.0, 1.0, 0.0, 0.0]), ..compare("less", "True where x < y.") };
 /// Less or equal.
@@ -52,7 +51,8 @@ pub static LESS_EQUAL: GraphOp = GraphOp { cases: answers!(&[1.0, 1.0, 0.0, 0.0]
 /// Equal.
 pub static EQUAL: GraphOp = GraphOp { cases: answers!(&[1.0, 0.0, 0.0, 0.0]), ..compare("equal", "True where x = y.") };
 /// Not equal.
-pub static NOT_EQUAL: GraphOp = GraphOp { cases: answers!(&[0.0, 1.0, 1.0, 1.0]), ..compare("not_equal", "True where x differs from y.") };
+pub static NOT_EQUAL: GraphOp =
+    GraphOp { cases: answers!(&[0.0, 1.0, 1.0, 1.0]), ..compare("not_equal", "True where x differs from y.") };
 /// Negation.
 pub static LOGICAL_NOT: GraphOp = GraphOp {
     inputs: &[input("x", BOOL)],
@@ -69,21 +69,13 @@ pub static SELECT: GraphOp = GraphOp {
             "C1",
             "a and b have the same element type: cast one of them",
             |s| s.dtype("a") == s.dtype("b"),
-            Case::refused(
-                &[given("cond", &[1], &[1.0]).of(DType::Bool), drawn("a", &[1]), drawn("b", &[1]).of(DType::Fp32)],
-                &[],
-            ),
+            Case::refused(&[given("cond", &[1], &[1.0]).of(DType::Bool), drawn("a", &[1]), drawn("b", &[1]).of(DType::Fp32)], &[]),
         ),
         rule(
             "C2",
             "cond, a and b broadcast: seen from the last axis, extents are equal or 1",
-            |s| {
-                broadcast_shape(s.shape("a"), s.shape("b")).is_some_and(|shape| broadcast_shape(&shape, s.shape("cond")).is_some())
-            },
-            Case::refused(
-                &[given("cond", &[2], &[1.0, 0.0]).of(DType::Bool), drawn("a", &[3]), drawn("b", &[3])],
-                &[],
-            ),
+            |s| broadcast_shape(s.shape("a"), s.shape("b")).is_some_and(|shape| broadcast_shape(&shape, s.shape("cond")).is_some()),
+            Case::refused(&[given("cond", &[2], &[1.0, 0.0]).of(DType::Bool), drawn("a", &[3]), drawn("b", &[3])], &[]),
         ),
     ],
     tolerance: 0.0,
@@ -97,19 +89,26 @@ pub static SELECT: GraphOp = GraphOp {
         }
         l.ops("select", &[("cond", condition.into()), ("a", a.into()), ("b", b.into())])
     },
-    cases: &[Case::values(
-        "mask_larger_than_both",
-        &[given("cond", &[3], &[1.0, 0.0, 1.0]).of(DType::Bool), given("a", &[], &[2.0]).fixed(), given("b", &[1], &[-1.0])],
-        &[],
-        (&[3], &[2.0, -1.0, 2.0]),
-        "by hand",
-    ), Case::values(
-        "mask_of_a_row",
-        &[given("cond", &[2], &[1.0, 0.0]).of(DType::Bool), given("a", &[2, 2], &[1.0, 2.0, 3.0, 4.0]), given("b", &[], &[-1.0])],
-        &[],
-        (&[2, 2], &[1.0, -1.0, 3.0, -1.0]),
-        "by hand",
-    )],
+    cases: &[
+        Case::values(
+            "mask_larger_than_both",
+            &[given("cond", &[3], &[1.0, 0.0, 1.0]).of(DType::Bool), given("a", &[], &[2.0]).fixed(), given("b", &[1], &[-1.0])],
+            &[],
+            (&[3], &[2.0, -1.0, 2.0]),
+            "by hand",
+        ),
+        Case::values(
+            "mask_of_a_row",
+            &[
+                given("cond", &[2], &[1.0, 0.0]).of(DType::Bool),
+                given("a", &[2, 2], &[1.0, 2.0, 3.0, 4.0]),
+                given("b", &[], &[-1.0]),
+            ],
+            &[],
+            (&[2, 2], &[1.0, -1.0, 3.0, -1.0]),
+            "by hand",
+        ),
+    ],
     vjp: Vjp::Rule(|b| {
         let (condition, grad) = (b.input("cond"), b.grad());
         let zero = grad.constant_like(0.0);
@@ -123,5 +122,4 @@ pub static SELECT: GraphOp = GraphOp {
     ..direct("select", "a where cond is true, else b.")
 };
 
-pub(super) const ALL: &[&GraphOp] =
-    &[&GREATER, &GREATER_EQUAL, &LESS, &LESS_EQUAL, &EQUAL, &NOT_EQUAL, &LOGICAL_NOT, &SELECT];
+pub(super) const ALL: &[&GraphOp] = &[&GREATER, &GREATER_EQUAL, &LESS, &LESS_EQUAL, &EQUAL, &NOT_EQUAL, &LOGICAL_NOT, &SELECT];

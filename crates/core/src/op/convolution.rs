@@ -171,7 +171,11 @@ pub static CONV: GraphOp = GraphOp {
     cases: &[
         Case::values(
             "moving_sum_with_bias",
-            &[given("x", &[1, 1, 1, 4], &[1.0, 2.0, 3.0, 4.0]), given("weight", &[1, 1, 1, 2], &[1.0, 10.0]).fixed(), given("bias", &[1], &[0.5])],
+            &[
+                given("x", &[1, 1, 1, 4], &[1.0, 2.0, 3.0, 4.0]),
+                given("weight", &[1, 1, 1, 2], &[1.0, 10.0]).fixed(),
+                given("bias", &[1], &[0.5]),
+            ],
             &[],
             (&[1, 1, 1, 3], &[21.5, 32.5, 43.5]),
             "by hand",
@@ -194,7 +198,12 @@ pub static CONV: GraphOp = GraphOp {
             &[("groups", Default::Int(4)), ("pad", Default::Ints(&[1, 1, 1, 1]))],
             &[1, 4, 4, 4],
         ),
-        Case::shape("along_one_axis", &[drawn("x", &[1, 2, 7]), drawn("weight", &[3, 2, 3])], &[("strides", Default::Ints(&[2]))], &[1, 3, 3]),
+        Case::shape(
+            "along_one_axis",
+            &[drawn("x", &[1, 2, 7]), drawn("weight", &[3, 2, 3])],
+            &[("strides", Default::Ints(&[2]))],
+            &[1, 3, 3],
+        ),
     ],
     ..conv_like(
         "conv",
@@ -245,14 +254,21 @@ pub static CONV_TRANSPOSE: GraphOp = GraphOp {
         rule(
             "C4",
             "bias has shape [out channels]",
-            |s| !s.has("bias") || (s.rank("bias") == 1 && Some(s.shape("bias")[0]) == s.size("groups").map(|g| g * s.shape("weight")[1])),
+            |s| {
+                !s.has("bias")
+                    || (s.rank("bias") == 1 && Some(s.shape("bias")[0]) == s.size("groups").map(|g| g * s.shape("weight")[1]))
+            },
             Case::refused(&[drawn("x", &[1, 3, 4, 4]), drawn("weight", &[3, 2, 2, 2]), drawn("bias", &[3])], &[]),
         ),
     ],
     cases: &[
         Case::values(
             "every_element_stamps_the_kernel",
-            &[given("x", &[1, 1, 1, 2], &[1.0, 2.0]), given("weight", &[1, 1, 1, 2], &[1.0, 3.0]).fixed(), given("bias", &[1], &[0.5])],
+            &[
+                given("x", &[1, 1, 1, 2], &[1.0, 2.0]),
+                given("weight", &[1, 1, 1, 2], &[1.0, 3.0]).fixed(),
+                given("bias", &[1], &[0.5]),
+            ],
             &[],
             (&[1, 1, 1, 3], &[1.5, 5.5, 6.5]),
             "by hand",

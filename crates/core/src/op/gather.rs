@@ -11,33 +11,33 @@ pub static GATHER: GraphOp = GraphOp {
             "C1",
             "axis is an axis of x",
             |s| s.axis("axis", s.rank("x")).is_some(),
-            Case::refused(
-                &[drawn("x", &[2, 3]), given("indices", &[1], &[0.0]).of(DType::Int32)],
-                &[("axis", Default::Int(2))],
-            ),
+            Case::refused(&[drawn("x", &[2, 3]), given("indices", &[1], &[0.0]).of(DType::Int32)], &[("axis", Default::Int(2))]),
         ),
         rule(
             "C2",
             "the result has at most 5 axes: those of x without axis, and those of indices; reshape one of them",
             |s| s.rank("x") + s.rank("indices") <= 6,
-            Case::refused(
-                &[drawn("x", &[2, 1, 1, 1]), given("indices", &[1, 1, 1], &[0.0]).of(DType::Int32)],
-                &[],
-            ),
+            Case::refused(&[drawn("x", &[2, 1, 1, 1]), given("indices", &[1, 1, 1], &[0.0]).of(DType::Int32)], &[]),
         ),
     ],
     tolerance: 0.0,
     cases: &[
         Case::values(
             "rows_of_a_table",
-            &[given("x", &[3, 2], &[0.0, 1.0, 10.0, 11.0, 20.0, 21.0]), given("indices", &[2, 2], &[2.0, 0.0, 1.0, 2.0]).of(DType::Int32)],
+            &[
+                given("x", &[3, 2], &[0.0, 1.0, 10.0, 11.0, 20.0, 21.0]),
+                given("indices", &[2, 2], &[2.0, 0.0, 1.0, 2.0]).of(DType::Int32),
+            ],
             &[],
             (&[2, 2, 2], &[20.0, 21.0, 0.0, 1.0, 10.0, 11.0, 20.0, 21.0]),
             "by hand",
         ),
         Case::values(
             "columns",
-            &[given("x", &[2, 3], &[0.0, 1.0, 2.0, 10.0, 11.0, 12.0]), given("indices", &[2], &[2.0, 0.0]).of(DType::Int32).fixed()],
+            &[
+                given("x", &[2, 3], &[0.0, 1.0, 2.0, 10.0, 11.0, 12.0]),
+                given("indices", &[2], &[2.0, 0.0]).of(DType::Int32).fixed(),
+            ],
             &[("axis", Default::Int(1))],
             (&[2, 2], &[2.0, 0.0, 12.0, 10.0]),
             "by hand",

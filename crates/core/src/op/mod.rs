@@ -19,10 +19,9 @@ mod shape;
 mod site;
 mod unary;
 
-
-
 pub use activation::*;
 pub use binary::*;
+pub(crate) use build::direct_arguments;
 pub use build::*;
 pub use comparison::*;
 pub use convolution::*;
@@ -32,12 +31,11 @@ pub use normalization::*;
 pub use pooling::*;
 pub use rearrange::*;
 pub use reduction::*;
+pub(crate) use shape::resolve_shape;
 pub use shape::*;
 pub use site::Site;
-pub use unary::*;
-pub(crate) use build::direct_arguments;
-pub(crate) use shape::resolve_shape;
 pub(crate) use site::resolve_axis;
+pub use unary::*;
 
 use crate::autograd::Backward;
 use crate::lower::Arg;

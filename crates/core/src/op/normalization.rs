@@ -142,13 +142,22 @@ pub static LAYER_NORM: GraphOp = GraphOp {
     cases: &[
         Case::values(
             "two_values_become_plus_and_minus_one",
-            &[given("x", &[2, 2], &[1.0, 3.0, -10.0, 10.0]), given("gamma", &[2], &[2.0, 1.0]).fixed(), given("beta", &[2], &[0.5, 0.0]).fixed()],
+            &[
+                given("x", &[2, 2], &[1.0, 3.0, -10.0, 10.0]),
+                given("gamma", &[2], &[2.0, 1.0]).fixed(),
+                given("beta", &[2], &[0.5, 0.0]).fixed(),
+            ],
             &[("epsilon", Default::Float(0.0))],
             (&[2, 2], &[-1.5, 1.0, -1.5, 1.0]),
             "by hand",
         ),
         Case::shape("computed_affine", &[drawn("x", &[3, 4]), drawn("gamma", &[4]), drawn("beta", &[4])], &[], &[3, 4]),
-        Case::shape("over_channels", &[drawn("x", &[2, 4, 1, 3]), drawn("gamma", &[4]).fixed()], &[("axes", Default::Ints(&[1]))], &[2, 4, 1, 3]),
+        Case::shape(
+            "over_channels",
+            &[drawn("x", &[2, 4, 1, 3]), drawn("gamma", &[4]).fixed()],
+            &[("axes", Default::Ints(&[1]))],
+            &[2, 4, 1, 3],
+        ),
         Case::shape("tiny_epsilon", &[drawn("x", &[3, 4])], &[("epsilon", Default::Float(1e-12))], &[3, 4]),
     ],
     vjp: Vjp::Rule(|b| {
@@ -196,7 +205,12 @@ pub static RMS_NORM: GraphOp = GraphOp {
             (&[1, 2], &[1.0, 14.0]),
             "by hand: sqrt((1 + 49) / 2) = 5",
         ),
-        Case::shape("over_a_middle_axis", &[drawn("x", &[2, 3, 4]), drawn("gamma", &[3])], &[("axis", Default::Int(1))], &[2, 3, 4]),
+        Case::shape(
+            "over_a_middle_axis",
+            &[drawn("x", &[2, 3, 4]), drawn("gamma", &[3])],
+            &[("axis", Default::Int(1))],
+            &[2, 3, 4],
+        ),
     ],
     vjp: Vjp::Rule(|b| {
         let s = b.site();
@@ -253,13 +267,16 @@ pub static L2_NORM: GraphOp = GraphOp {
         let length = l.op("maximum", &[("x", length.into()), ("y", Arg::Float(dtype, floor))])?;
         Ok(vec![l.op("real_div", &[("x", x.into()), ("y", length.into())])?])
     },
-    cases: &[Case::values(
-        "three_four_five",
-        &[given("x", &[2, 2], &[3.0, 4.0, -8.0, 6.0])],
-        &[],
-        (&[2, 2], &[0.6, 0.8, -0.8, 0.6]),
-        "by hand",
-    ), Case::shape("over_rows", &[drawn("x", &[3, 4])], &[("axis", Default::Int(0))], &[3, 4])],
+    cases: &[
+        Case::values(
+            "three_four_five",
+            &[given("x", &[2, 2], &[3.0, 4.0, -8.0, 6.0])],
+            &[],
+            (&[2, 2], &[0.6, 0.8, -0.8, 0.6]),
+            "by hand",
+        ),
+        Case::shape("over_rows", &[drawn("x", &[3, 4])], &[("axis", Default::Int(0))], &[3, 4]),
+    ],
     vjp: Vjp::Rule(|b| {
         let (x, y, grad, axis) = (b.input("x"), b.output(), b.grad(), b.site().int("axis"));
         let floor = b.site().float("epsilon").unwrap_or(0.0).sqrt().max(SMALLEST_FP16);
@@ -287,19 +304,32 @@ pub static BATCH_NORM: GraphOp = GraphOp {
             "C1",
             CHANNELS_RULE,
             |s| s.rank("x") >= 3,
-            Case::refused(&[drawn("x", &[2, 3]), drawn("mean", &[3]).fixed(), given("variance", &[3], &[1.0, 1.0, 1.0]).fixed()], &[]),
+            Case::refused(
+                &[drawn("x", &[2, 3]), drawn("mean", &[3]).fixed(), given("variance", &[3], &[1.0, 1.0, 1.0]).fixed()],
+                &[],
+            ),
         ),
         rule(
             "C2",
             "mean, variance, gamma and beta have shape [channels]",
             per_channel,
-            Case::refused(&[drawn("x", &[1, 2, 3]), drawn("mean", &[3]).fixed(), given("variance", &[2], &[1.0, 1.0]).fixed()], &[]),
+            Case::refused(
+                &[drawn("x", &[1, 2, 3]), drawn("mean", &[3]).fixed(), given("variance", &[2], &[1.0, 1.0]).fixed()],
+                &[],
+            ),
         ),
         rule(
             "C3",
             "x and the statistics have the same element type",
             same_types,
-            Case::refused(&[drawn("x", &[1, 2, 3]).of(DType::Fp32), drawn("mean", &[2]).fixed(), given("variance", &[2], &[1.0, 1.0]).fixed()], &[]),
+            Case::refused(
+                &[
+                    drawn("x", &[1, 2, 3]).of(DType::Fp32),
+                    drawn("mean", &[2]).fixed(),
+                    given("variance", &[2], &[1.0, 1.0]).fixed(),
+                ],
+                &[],
+            ),
         ),
     ],
     lower: |l, s| {
@@ -365,7 +395,11 @@ pub static INSTANCE_NORM: GraphOp = GraphOp {
     cases: &[
         Case::values(
             "each_channel_for_itself",
-            &[given("x", &[1, 2, 2], &[1.0, 3.0, 10.0, 30.0]), given("gamma", &[2], &[1.0, 2.0]).fixed(), given("beta", &[2], &[0.0, 1.0]).fixed()],
+            &[
+                given("x", &[1, 2, 2], &[1.0, 3.0, 10.0, 30.0]),
+                given("gamma", &[2], &[1.0, 2.0]).fixed(),
+                given("beta", &[2], &[0.0, 1.0]).fixed(),
+            ],
             &[("epsilon", Default::Float(0.0))],
             (&[1, 2, 2], &[-1.0, 1.0, -1.0, 3.0]),
             "by hand",
@@ -391,12 +425,7 @@ pub static GROUP_NORM: GraphOp = GraphOp {
     inputs: AFFINE,
     attributes: &[int("num_groups", Default::Required), float("epsilon", 1e-5)],
     constraints: &[
-        rule(
-            "C1",
-            CHANNELS_RULE,
-            |s| s.rank("x") >= 3,
-            Case::refused(&[drawn("x", &[2, 4])], &[("num_groups", Default::Int(2))]),
-        ),
+        rule("C1", CHANNELS_RULE, |s| s.rank("x") >= 3, Case::refused(&[drawn("x", &[2, 4])], &[("num_groups", Default::Int(2))])),
         rule(
             "C2",
             "num_groups divides the channels",
@@ -423,12 +452,21 @@ pub static GROUP_NORM: GraphOp = GraphOp {
     cases: &[
         Case::values(
             "two_groups",
-            &[given("x", &[1, 4, 1], &[1.0, 3.0, 10.0, 30.0]), given("gamma", &[4], &[1.0, 1.0, 2.0, 2.0]).fixed(), given("beta", &[4], &[0.0, 0.0, 1.0, 1.0]).fixed()],
+            &[
+                given("x", &[1, 4, 1], &[1.0, 3.0, 10.0, 30.0]),
+                given("gamma", &[4], &[1.0, 1.0, 2.0, 2.0]).fixed(),
+                given("beta", &[4], &[0.0, 0.0, 1.0, 1.0]).fixed(),
+            ],
             &[("num_groups", Default::Int(2)), ("epsilon", Default::Float(0.0))],
             (&[1, 4, 1], &[-1.0, 1.0, -1.0, 3.0]),
             "by hand",
         ),
-        Case::shape("batch_of_maps", &[drawn("x", &[2, 4, 3, 3]), drawn("gamma", &[4])], &[("num_groups", Default::Int(2))], &[2, 4, 3, 3]),
+        Case::shape(
+            "batch_of_maps",
+            &[drawn("x", &[2, 4, 3, 3]), drawn("gamma", &[4])],
+            &[("num_groups", Default::Int(2))],
+            &[2, 4, 3, 3],
+        ),
     ],
     vjp: Vjp::Rule(|b| {
         let s = b.site();
@@ -465,7 +503,10 @@ pub static LOCAL_RESPONSE_NORM: GraphOp = GraphOp {
     ],
     cases: &[Case::shape("on_a_map", &[drawn("x", &[1, 6, 2, 2])], &[("alpha", Default::Float(0.5))], &[1, 6, 2, 2])],
     vjp: Vjp::None("no network trained today uses it"),
-    ..direct("local_response_norm", "x divided by (k + alpha / size times the sum of squares of neighbouring channels) to the power of beta.")
+    ..direct(
+        "local_response_norm",
+        "x divided by (k + alpha / size times the sum of squares of neighbouring channels) to the power of beta.",
+    )
 };
 
 pub(super) const ALL: &[&GraphOp] =

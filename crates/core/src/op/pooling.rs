@@ -21,14 +21,21 @@ const RULES: &[Constraint] = &[
     rule(
         "C1",
         "x has 3 to 5 axes [batch, channels, spatial...] and kernel_sizes one positive integer per spatial axis",
-        |s| s.rank("x") >= 3 && s.ints("kernel_sizes").len() == s.rank("x") - 2 && s.ints("kernel_sizes").iter().all(|&size| size > 0),
+        |s| {
+            s.rank("x") >= 3
+                && s.ints("kernel_sizes").len() == s.rank("x") - 2
+                && s.ints("kernel_sizes").iter().all(|&size| size > 0)
+        },
         Case::refused(&[drawn("x", &[1, 1, 4, 4])], &[("kernel_sizes", Default::Ints(&[2]))]),
     ),
     rule(
         "C2",
         "strides have one positive integer per spatial axis, pad two that are not negative: [top, bottom, left, right]",
         window_fits,
-        Case::refused(&[drawn("x", &[1, 1, 4, 4])], &[("kernel_sizes", Default::Ints(&[2, 2])), ("strides", Default::Ints(&[0, 2]))]),
+        Case::refused(
+            &[drawn("x", &[1, 1, 4, 4])],
+            &[("kernel_sizes", Default::Ints(&[2, 2])), ("strides", Default::Ints(&[0, 2]))],
+        ),
     ),
     rule(
         "C3",
@@ -141,7 +148,10 @@ fn avg_pool_gradient(b: &Backward<'_>) -> Tensor {
     let (shape, kernel) = (s.shape("x").to_vec(), s.ints("kernel_sizes"));
     let padded = s.ints("pad").iter().any(|&pad| pad != 0);
     if s.flag("ceil_mode") || (padded && s.flag("exclude_padding_from_average")) {
-        return refuse(b, "avg_pool has a derivative where all windows hold as many elements; drop ceil_mode or the exclusion of padding");
+        return refuse(
+            b,
+            "avg_pool has a derivative where all windows hold as many elements; drop ceil_mode or the exclusion of padding",
+        );
     }
     let spread = Window {
         strides: if s.ints("strides").is_empty() { kernel.to_vec() } else { s.ints("strides").to_vec() },

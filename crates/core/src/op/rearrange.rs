@@ -12,7 +12,8 @@ fn four_axes(s: &Site<'_>) -> bool {
 
 /// Whether a factor is positive and its square divides the channels.
 fn square_divides_channels(s: &Site<'_>, factor: &str) -> bool {
-    s.size(factor).is_some_and(|factor| factor > 0 && factor.checked_mul(factor).is_some_and(|square| s.shape("x")[1].is_multiple_of(square)))
+    s.size(factor)
+        .is_some_and(|factor| factor > 0 && factor.checked_mul(factor).is_some_and(|square| s.shape("x")[1].is_multiple_of(square)))
 }
 
 /// Whether a factor is positive and divides height and width.
@@ -30,7 +31,12 @@ pub static PIXEL_SHUFFLE: GraphOp = GraphOp {
     attributes: &[int("upscale_factor", Default::Required)],
     constraints: &[
         rule("C1", FOUR, four_axes, Case::refused(FLAT, &[("upscale_factor", Default::Int(2))])),
-        rule("C2", CHANNELS, |s| square_divides_channels(s, "upscale_factor"), Case::refused(&[drawn("x", &[1, 6, 2, 2])], &[("upscale_factor", Default::Int(2))])),
+        rule(
+            "C2",
+            CHANNELS,
+            |s| square_divides_channels(s, "upscale_factor"),
+            Case::refused(&[drawn("x", &[1, 6, 2, 2])], &[("upscale_factor", Default::Int(2))]),
+        ),
     ],
     cases: &[Case::values(
         "four_channels_make_a_block",
@@ -49,7 +55,12 @@ pub static PIXEL_UNSHUFFLE: GraphOp = GraphOp {
     attributes: &[int("downscale_factor", Default::Required)],
     constraints: &[
         rule("C1", FOUR, four_axes, Case::refused(FLAT, &[("downscale_factor", Default::Int(2))])),
-        rule("C2", EXTENTS, |s| divides_extents(s, "downscale_factor"), Case::refused(&[drawn("x", &[1, 1, 3, 2])], &[("downscale_factor", Default::Int(2))])),
+        rule(
+            "C2",
+            EXTENTS,
+            |s| divides_extents(s, "downscale_factor"),
+            Case::refused(&[drawn("x", &[1, 1, 3, 2])], &[("downscale_factor", Default::Int(2))]),
+        ),
     ],
     // MIL declares this factor unsigned, unlike that of pixel_shuffle.
     lower: |l, s| {
@@ -108,7 +119,10 @@ pub static CROP: GraphOp = GraphOp {
                 };
                 left("crop_height", s.shape("x")[2]) && left("crop_width", s.shape("x")[3])
             },
-            Case::refused(&[drawn("x", &[1, 1, 2, 2])], &[("crop_height", Default::Ints(&[1, 1])), ("crop_width", Default::Ints(&[0, 0]))]),
+            Case::refused(
+                &[drawn("x", &[1, 1, 2, 2])],
+                &[("crop_height", Default::Ints(&[1, 1])), ("crop_width", Default::Ints(&[0, 0]))],
+            ),
         ),
     ],
     cases: &[Case::values(
@@ -141,7 +155,8 @@ pub static UPSAMPLE: GraphOp = GraphOp {
     ],
     lower: |l, s| {
         let factor = s.int("scale_factor");
-        let arguments = [("x", s.value("x")?.into()), ("scale_factor_height", factor.into()), ("scale_factor_width", factor.into())];
+        let arguments =
+            [("x", s.value("x")?.into()), ("scale_factor_height", factor.into()), ("scale_factor_width", factor.into())];
         l.ops("upsample_nearest_neighbor", &arguments)
     },
     cases: &[Case::values(

@@ -17,7 +17,12 @@ const CASES: &[Case] = &[
         &[("axes", Default::Ints(&[0, 2])), ("keep_dims", Default::Flag(false))],
         &[3],
     ),
-    Case::shape("everything", &[drawn("x", &[2, 3])], &[("axes", Default::Ints(&[0, 1])), ("keep_dims", Default::Flag(false))], &[]),
+    Case::shape(
+        "everything",
+        &[drawn("x", &[2, 3])],
+        &[("axes", Default::Ints(&[0, 1])), ("keep_dims", Default::Flag(false))],
+        &[],
+    ),
 ];
 
 const fn reduce(name: &'static str, summary: &'static str, vjp: fn(&mut Backward<'_>)) -> GraphOp {
@@ -102,6 +107,13 @@ pub static REDUCE_LOG_SUM_EXP: GraphOp = reduce("reduce_log_sum_exp", "The logar
 });
 
 pub(super) const ALL: &[&GraphOp] = &[
-    &REDUCE_MEAN, &REDUCE_SUM, &REDUCE_MAX, &REDUCE_MIN, &REDUCE_L1_NORM, &REDUCE_L2_NORM, &REDUCE_SUM_SQUARE, &REDUCE_LOG_SUM,
+    &REDUCE_MEAN,
+    &REDUCE_SUM,
+    &REDUCE_MAX,
+    &REDUCE_MIN,
+    &REDUCE_L1_NORM,
+    &REDUCE_L2_NORM,
+    &REDUCE_SUM_SQUARE,
+    &REDUCE_LOG_SUM,
     &REDUCE_LOG_SUM_EXP,
 ];

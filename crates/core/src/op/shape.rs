@@ -314,7 +314,8 @@ pub static TILE: GraphOp = GraphOp {
             let outer: usize = extents[..axis].iter().product();
             let inner: usize = extents[axis + 1..].iter().product();
             extents[axis] = shape[axis];
-            grad = grad.reshape(&[outer as i64, reps, shape[axis] as i64, inner as i64]).reduce_sum(1, false).reshape(&wide(&extents));
+            grad =
+                grad.reshape(&[outer as i64, reps, shape[axis] as i64, inner as i64]).reduce_sum(1, false).reshape(&wide(&extents));
         }
         b.give("x", grad);
     })
@@ -343,7 +344,11 @@ pub static REVERSE: GraphOp = GraphOp {
 /// A border.
 pub static PAD: GraphOp = GraphOp {
     inputs: &[input("x", NUMBERS)],
-    attributes: &[ints("pad", Default::Required), word("mode", &["constant", "reflect", "replicate"], "constant"), float("constant_val", 0.0)],
+    attributes: &[
+        ints("pad", Default::Required),
+        word("mode", &["constant", "reflect", "replicate"], "constant"),
+        float("constant_val", 0.0),
+    ],
     constraints: &[rule(
         "C1",
         "pad has two integers per axis of x, before and after, none negative: use slice_by_size to cut",
@@ -371,6 +376,5 @@ pub static PAD: GraphOp = GraphOp {
     })
 };
 
-pub(super) const ALL: &[&GraphOp] = &[
-    &RESHAPE, &TRANSPOSE, &SQUEEZE, &EXPAND_DIMS, &FLATTEN2D, &SLICE_BY_SIZE, &CONCAT, &STACK, &SPLIT, &TILE, &REVERSE, &PAD,
-];
+pub(super) const ALL: &[&GraphOp] =
+    &[&RESHAPE, &TRANSPOSE, &SQUEEZE, &EXPAND_DIMS, &FLATTEN2D, &SLICE_BY_SIZE, &CONCAT, &STACK, &SPLIT, &TILE, &REVERSE, &PAD];

@@ -29,14 +29,29 @@ fn times(b: &mut Backward<'_>, factor: impl FnOnce(&Tensor, &Tensor) -> Tensor) 
 pub static ABS: GraphOp =
     GraphOp { domain: SIGNED, tolerance: 0.0, ..unary("abs", "The magnitude of x.", |b| times(b, |x, _| x.sign())) };
 /// Sign.
-pub static SIGN: GraphOp =
-    GraphOp { vjp: STEPS, domain: SIGNED, tolerance: 0.0, cases: SHAPES, ..direct("sign", "-1, 0 or 1 as x is negative, zero or positive.") };
+pub static SIGN: GraphOp = GraphOp {
+    vjp: STEPS,
+    domain: SIGNED,
+    tolerance: 0.0,
+    cases: SHAPES,
+    ..direct("sign", "-1, 0 or 1 as x is negative, zero or positive.")
+};
 /// Floor.
-pub static FLOOR: GraphOp =
-    GraphOp { vjp: STEPS, domain: STEP_DOMAIN, tolerance: 0.0, cases: SHAPES, ..direct("floor", "The largest integer not above x.") };
+pub static FLOOR: GraphOp = GraphOp {
+    vjp: STEPS,
+    domain: STEP_DOMAIN,
+    tolerance: 0.0,
+    cases: SHAPES,
+    ..direct("floor", "The largest integer not above x.")
+};
 /// Ceiling.
-pub static CEIL: GraphOp =
-    GraphOp { vjp: STEPS, domain: STEP_DOMAIN, tolerance: 0.0, cases: SHAPES, ..direct("ceil", "The smallest integer not below x.") };
+pub static CEIL: GraphOp = GraphOp {
+    vjp: STEPS,
+    domain: STEP_DOMAIN,
+    tolerance: 0.0,
+    cases: SHAPES,
+    ..direct("ceil", "The smallest integer not below x.")
+};
 /// Nearest integer.
 pub static ROUND: GraphOp = GraphOp {
     vjp: STEPS,
@@ -132,10 +147,20 @@ pub static THRESHOLD: GraphOp = GraphOp {
 /// Element type conversion.
 pub static CAST: GraphOp = GraphOp {
     inputs: X_ANY,
-    attributes: &[AttributeSpec { name: "dtype", kind: AttributeKind::Text(&["fp16", "fp32", "int32", "bool", "uint8", "int8", "uint16", "int16"]), default: Default::Required }],
+    attributes: &[AttributeSpec {
+        name: "dtype",
+        kind: AttributeKind::Text(&["fp16", "fp32", "int32", "bool", "uint8", "int8", "uint16", "int16"]),
+        default: Default::Required,
+    }],
     tolerance: 0.0,
     cases: &[
-        Case::values("pixels", &[given("x", &[3], &[0.0, 7.0, 255.0]).of(DType::UInt8)], &[("dtype", Default::Text("fp16"))], (&[3], &[0.0, 7.0, 255.0]), "by hand"),
+        Case::values(
+            "pixels",
+            &[given("x", &[3], &[0.0, 7.0, 255.0]).of(DType::UInt8)],
+            &[("dtype", Default::Text("fp16"))],
+            (&[3], &[0.0, 7.0, 255.0]),
+            "by hand",
+        ),
         Case::shape("to_fp32", &[drawn("x", &[2, 3])], &[("dtype", Default::Text("fp32"))], &[2, 3]),
     ],
     ..unary("cast", "x converted to another element type.", |b| {

@@ -211,7 +211,11 @@ impl Tensor {
 
     /// Conversion to another element type.
     pub fn cast(&self, dtype: DType) -> Tensor {
-        if self.dtype().is_ok_and(|own| own == dtype) { self.clone() } else { self.with(&op::CAST, &[("dtype", dtype.keyword().into())]) }
+        if self.dtype().is_ok_and(|own| own == dtype) {
+            self.clone()
+        } else {
+            self.with(&op::CAST, &[("dtype", dtype.keyword().into())])
+        }
     }
 
     /// Where this mask is true `a`, else `b`, both broadcast.

@@ -9,6 +9,6 @@ mod operators;
 mod shapes;
 mod window;
 
-pub use functions::{attention, concat, mha, stack, Heads};
+pub use functions::{Heads, attention, concat, mha, stack};
 pub use index::{Index, IntoIndices};
 pub use window::Window;
