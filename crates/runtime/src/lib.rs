@@ -2,15 +2,13 @@
 //!
 //! Every device loads the same parsed program ([`Program`]), never a graph: what runs here is what a compiler of Apple's would read.
 //! [`open`] gives a [`Device`] by name, [`Device::load`] an [`Executable`], [`Executable::execute`] runs it on bytes.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod cpu;
 mod device;
 mod element;
 pub mod emulator;
 mod error;
-#[allow(unsafe_code)]
-pub mod kernel;
 mod null;
 mod plan;
 mod program;
@@ -18,6 +16,8 @@ mod reference;
 mod registry;
 mod report;
 mod run;
+
+use aneforge_kernel as kernel;
 
 pub use cpu::Cpu;
 pub use device::{Device, Executable, Port};

@@ -41,7 +41,7 @@ pub(crate) fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
 pub(crate) fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
     let z = s.mul(x, x);
     let mut p = s.splat(-5.704_988_7e-3);
-    for c in [2.063_908_9e-2, -5.373_971_5e-2, 0.133_314_42, -0.333_332_82] {
+    for c in [2.063_909e-2, -5.373_971_5e-2, 0.133_314_42, -0.333_332_8] {
         p = s.fma(p, z, s.splat(c));
     }
     let near = s.fma(s.mul(p, z), x, x);
@@ -68,7 +68,7 @@ pub(crate) fn erf<S: Simd>(s: S, x: S::F) -> S::F {
     let z = s.mul(x, x);
     // The Taylor series, times 2 / sqrt(pi).
     let mut p = s.splat(-8.548_327e-4);
-    for c in [5.223_977_6e-3, -2.686_617e-2, 0.112_837_92, -0.376_126_4, 1.128_379_2] {
+    for c in [5.223_977_6e-3, -2.686_617e-2, 0.112_837_92, -0.376_126_4, std::f32::consts::FRAC_2_SQRT_PI] {
         p = s.fma(p, z, s.splat(c));
     }
     let near = s.mul(p, x);
@@ -93,7 +93,7 @@ pub(crate) fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
 pub(crate) fn gelu_tanh<S: Simd>(s: S, x: S::F) -> S::F {
     // x * sigmoid(2 u) with u = sqrt(2 / pi) * (x + 0.044715 x^3) equals x / 2 * (1 + tanh(u)).
     let inner = s.fma(s.mul(x, x), s.splat(0.044_715), s.splat(1.0));
-    let u = s.mul(s.mul(x, inner), s.splat(1.595_769_1));
+    let u = s.mul(s.mul(x, inner), s.splat(1.595_769));
     s.mul(x, sigmoid(s, u))
 }
 

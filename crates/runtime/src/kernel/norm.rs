@@ -9,15 +9,18 @@ use super::types::{Context, Shared};
 /// Most values per job.
 const BLOCK: usize = 8192;
 
-/// Calls `work(row range)` for blocks of rows of `width` values.
+/// What is done with a row: its number, its place in the output, a buffer of its width.
+type RowWork<'w> = dyn Fn(usize, &mut [f16], &mut [f32]) + Sync + 'w;
+
+/// Calls `work` for blocks of rows of `width` values.
 fn rows_in_parallel(
     context: Context<'_>,
     length: usize,
     width: usize,
     output: &mut [f16],
-    work: &(dyn Fn(usize, &mut [f16], &mut [f32]) + Sync),
+    work: &RowWork<'_>,
 ) {
-    assert!(width > 0 && length % width == 0, "rows: the length must be a multiple of the width");
+    assert!(width > 0 && length.is_multiple_of(width), "rows: the length must be a multiple of the width");
     assert_eq!(output.len(), length, "rows: output length");
     let rows = length / width;
     let block = (BLOCK / width).max(1);

@@ -113,7 +113,7 @@ fn in_parallel(context: Context<'_>, a: &[f16], b: Other<'_>, output: &mut [f16]
     let out = Shared::new(output);
     match b {
         Other::Row(row) => {
-            assert!(!row.is_empty() && a.len() % row.len() == 0, "element-wise: the row must divide the operand");
+            assert!(!row.is_empty() && a.len().is_multiple_of(row.len()), "element-wise: the row must divide the operand");
             let rows = a.len() / row.len();
             let block = (BLOCK / row.len()).max(1);
             context.pool.run(rows.div_ceil(block), &|index, _| {

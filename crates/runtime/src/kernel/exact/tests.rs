@@ -34,7 +34,7 @@ impl Kind {
             Kind::Ties => f16::from_f32((bits % 64) as f32 / 2048.0 * if bits & 0x8000 == 0 { 1.0 } else { -1.0 }),
             Kind::Band => f16::from_bits(bits & 0x83ff | (15 - 6 - (bits >> 11 & 7)) << 10),
             Kind::Subnormal => f16::from_bits(bits & 0x83ff),
-            Kind::Below(limit) => f16::from_bits(bits & 0x8000 | bits % limit),
+            Kind::Below(limit) => f16::from_bits((bits & 0x8000) | (bits % limit)),
         }
     }
 }
