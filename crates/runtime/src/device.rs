@@ -4,6 +4,7 @@ use crate::element::byte_length;
 use crate::{DeviceError, Program, Report};
 use aneforge_mil::{Body, TensorType};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A place that executes programs. Opened by name with [`crate::open`].
 pub trait Device: Send + Sync + std::fmt::Debug {
@@ -34,6 +35,15 @@ pub trait Executable: Send + Sync {
     /// # Errors
     /// [`DeviceError::PortCount`] and [`DeviceError::PortLength`] before anything is computed.
     fn execute(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), DeviceError>;
+
+    /// Executes once and gives the time that each step of [`Executable::report`] took; the first one includes taking the inputs in.
+    /// Empty where the device does not work in steps.
+    ///
+    /// # Errors
+    /// As [`Executable::execute`].
+    fn profile(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<Vec<Duration>, DeviceError> {
+        self.execute(inputs, outputs).map(|()| Vec::new())
+    }
 
     /// Where it runs, what it is made of and how much memory that takes.
     fn report(&self) -> Report;

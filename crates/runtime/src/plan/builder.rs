@@ -101,11 +101,6 @@ impl<'a> Builder<'a> {
         self.channels_last[id.index()].is_some()
     }
 
-    /// Whether a value is at hand in row-major order without moving anything.
-    pub(crate) fn is_dense(&self, id: ValueId) -> bool {
-        self.dense[id.index()].is_some() || self.graph.is_constant(id)
-    }
-
     /// A place for a value that the next step makes.
     pub(crate) fn make(&mut self, id: ValueId, layout: Layout) -> Result<Slot, DeviceError> {
         let graph = self.graph;

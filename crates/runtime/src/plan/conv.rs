@@ -78,7 +78,8 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, convolution: &Convol
         }
     };
     builder.packed_bytes += kernel.bytes();
-    let (x, order) = match builder.is_channels_last(convolution.x) {
+    let needs_channels_last = matches!(&kernel, Planned::Exact(exact) if exact.form() == Form::Winograd);
+    let (x, order) = match needs_channels_last || builder.is_channels_last(convolution.x) {
         true => (builder.read_channels_last(convolution.x)?, Order::Nhwc),
         false => (builder.read(convolution.x)?, Order::Nchw),
     };

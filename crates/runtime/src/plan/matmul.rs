@@ -116,7 +116,21 @@ pub(crate) fn recognise_attention(graph: &Graph, index: usize, options: &Options
     let (at, first) = graph.made_by(scores, "matmul").filter(|(at, _)| !taken[*at])?;
     graph.only_user(scores).filter(|&only| only == user)?;
     covers.push(at);
-    let (score_shape, q, k) = product(graph, first, true)?;
+    let (score_shape, mut q, mut k) = product(graph, first, true)?;
+    // The scale may stand at the queries or the keys instead of at the scores.
+    for (port, grid) in [("x", &mut q), ("y", &mut k)] {
+        let Some(id) = graph.at(first, port).filter(|&id| graph.only_user(id) == Some(at)) else { continue };
+        let Some(factor_at) = graph.producer(id).filter(|&factor_at| !taken[factor_at]) else { continue };
+        let operation = &graph.body.operations[factor_at];
+        let inner = [graph.at(operation, "x"), graph.at(operation, "y")].into_iter().flatten().find(|&id| !graph.is_constant(id));
+        if let Some((inner, factor)) = inner.and_then(|inner| Some((inner, scalar_factor(graph, operation, inner)?)))
+            && let Some(found) = operand_of(graph, first, port, inner)
+        {
+            scale *= factor;
+            covers.push(factor_at);
+            *grid = found;
+        }
+    }
     let weights = *softmax.outputs.first()?;
     let at = graph.only_user(weights).filter(|&user| !taken[user])?;
     let second = &graph.body.operations[at];
@@ -190,6 +204,13 @@ fn product(graph: &Graph, operation: &Operation, look_through: bool) -> Option<(
     }
     let batch = batch_of(&out[..out.len() - 2])?;
     Some((MatmulShape { batch, m, n, k }, left, right))
+}
+
+/// The operand at a port of a `matmul` with `id`, of the same shape, in its place.
+fn operand_of(graph: &Graph, operation: &Operation, port: &str, id: ValueId) -> Option<Grid> {
+    let out = graph.shape(*operation.outputs.first()?);
+    let transposed = graph.attributes(operation, |a| a.flag(if port == "x" { "transpose_x" } else { "transpose_y" }));
+    grid(&trace(graph, id), graph.shape(id), &out[..out.len() - 2], transposed)
 }
 
 /// The two batch extents that count; `None` where there are more.

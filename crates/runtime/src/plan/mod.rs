@@ -39,6 +39,7 @@ use half::f16;
 use memory::{Buffer, Memory, Slot, Spot};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use step::Step;
 
 /// Choices of a plan.
@@ -106,22 +107,8 @@ impl Plan {
         })
     }
 
-    /// Adds a sentence to the report.
-    pub(crate) fn note(&mut self, note: String) {
-        self.report.notes.push(note);
-    }
-}
-
-impl Executable for Plan {
-    fn inputs(&self) -> &[Port] {
-        &self.ports.inputs
-    }
-
-    fn outputs(&self) -> &[Port] {
-        &self.ports.outputs
-    }
-
-    fn execute(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), DeviceError> {
+    /// Runs all steps on the arena; `after` is called behind each.
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], mut after: impl FnMut()) -> Result<(), DeviceError> {
         self.ports.check(inputs, outputs)?;
         // A call that failed half way leaves nothing behind that a later call reads.
         let mut arena = self.arena.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,11 +124,36 @@ impl Executable for Plan {
         let context = Context::global();
         for step in &self.steps {
             step.run(context, &mut memory)?;
+            after();
         }
         for (&spot, bytes) in self.outputs.iter().zip(outputs) {
             bytes.copy_from_slice(memory.read(spot));
         }
         Ok(())
+    }
+}
+
+impl Executable for Plan {
+    fn inputs(&self) -> &[Port] {
+        &self.ports.inputs
+    }
+
+    fn outputs(&self) -> &[Port] {
+        &self.ports.outputs
+    }
+
+    fn execute(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), DeviceError> {
+        self.run(inputs, outputs, || ())
+    }
+
+    fn profile(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<Vec<Duration>, DeviceError> {
+        let mut times = Vec::with_capacity(self.steps.len());
+        let mut begin = Instant::now();
+        self.run(inputs, outputs, || {
+            times.push(begin.elapsed());
+            begin = Instant::now();
+        })?;
+        Ok(times)
     }
 
     fn report(&self) -> Report {

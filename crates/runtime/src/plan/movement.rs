@@ -30,6 +30,14 @@ pub(crate) enum Move {
 pub(crate) struct Part {
     offset: usize,
     strides: Vec<usize>,
+    /// Extents that the strides step through, where they are finer than the result's own.
+    extents: Option<Vec<usize>>,
+}
+
+impl Part {
+    fn new(offset: usize, strides: Vec<usize>) -> Self {
+        Self { offset, strides, extents: None }
+    }
 }
 
 /// Recognises operation `index`.
@@ -41,11 +49,12 @@ pub(crate) fn recognise(graph: &Graph, index: usize) -> Option<Node> {
             let perm = graph.attributes(operation, |a| a.ints("perm"))?;
             let held = strides(shape);
             let axes = perm.iter().map(|&axis| wrap(axis, shape.len())).collect::<Option<Vec<_>>>()?;
-            Some((vec![Part { offset: 0, strides: axes.iter().map(|&axis| held[axis]).collect() }], false))
+            Some((vec![Part::new(0, axes.iter().map(|&axis| held[axis]).collect())], false))
         })?,
         "slice_by_index" => strided(graph, operation, slice_by_index)?,
         "slice_by_size" => strided(graph, operation, slice_by_size)?,
         "split" => strided(graph, operation, split)?,
+        "space_to_depth" | "depth_to_space" | "pixel_shuffle" | "pixel_unshuffle" => strided(graph, operation, blocks)?,
         "concat" => {
             let values = graph.all_at(operation, "values").to_vec();
             let rank = graph.shape(*values.first()?).len();
@@ -105,7 +114,7 @@ fn slice_by_index(graph: &Graph, operation: &Operation, shape: &[usize]) -> Part
             kept.push(held[axis] * step);
         }
     }
-    Some((vec![Part { offset, strides: kept }], last_begin > 0))
+    Some((vec![Part::new(offset, kept)], last_begin > 0))
 }
 
 fn slice_by_size(graph: &Graph, operation: &Operation, shape: &[usize]) -> Parts {
@@ -117,7 +126,7 @@ fn slice_by_size(graph: &Graph, operation: &Operation, shape: &[usize]) -> Parts
         last_begin = usize::try_from(start).ok().filter(|&start| start < shape[axis])?;
         offset += last_begin * held[axis];
     }
-    Some((vec![Part { offset, strides: held }], last_begin > 0))
+    Some((vec![Part::new(offset, held)], last_begin > 0))
 }
 
 fn split(graph: &Graph, operation: &Operation, shape: &[usize]) -> Parts {
@@ -126,10 +135,44 @@ fn split(graph: &Graph, operation: &Operation, shape: &[usize]) -> Parts {
     let mut offset = 0;
     let mut parts = Vec::with_capacity(operation.outputs.len());
     for &output in &operation.outputs {
-        parts.push(Part { offset, strides: held.clone() });
+        parts.push(Part::new(offset, held.clone()));
         offset += graph.shape(output).get(axis)? * held[axis];
     }
     Some((parts, axis + 1 == shape.len()))
+}
+
+/// Moves between channels and blocks of pixels. The first two put the places of a block outside the channels, the other two inside.
+fn blocks(graph: &Graph, operation: &Operation, shape: &[usize]) -> Parts {
+    let name = operation.op.name;
+    let attribute = match name {
+        "pixel_shuffle" => "upscale_factor",
+        "pixel_unshuffle" => "downscale_factor",
+        _ => "block_size",
+    };
+    let size = usize::try_from(graph.attributes(operation, |a| a.number(attribute))? as i64).ok().filter(|&size| size > 0)?;
+    let &[batch, channels, height, width] = shape else { return None };
+    let pixels = height * width;
+    let (extents, strides) = match name {
+        "space_to_depth" => (
+            vec![batch, size, size, channels, height / size, width / size],
+            vec![channels * pixels, width, 1, pixels, size * width, size],
+        ),
+        "pixel_unshuffle" => (
+            vec![batch, channels, size, size, height / size, width / size],
+            vec![channels * pixels, pixels, width, 1, size * width, size],
+        ),
+        _ => {
+            let kept = channels / (size * size);
+            let (channel, row, column) = match name {
+                "depth_to_space" => (pixels, size * kept * pixels, kept * pixels),
+                _ => (size * size * pixels, size * pixels, pixels),
+            };
+            (vec![batch, kept, height, size, width, size], vec![channels * pixels, channel, width, row, 1, column])
+        }
+    };
+    let output = *operation.outputs.first()?;
+    let whole = extents.iter().product::<usize>() == graph.body.ty(output).count();
+    whole.then(|| (vec![Part { offset: 0, strides, extents: Some(extents) }], false))
 }
 
 fn wrap(axis: i64, rank: usize) -> Option<usize> {
@@ -144,7 +187,7 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, moved: &Move) -> Res
             let from = builder.read(*x)?;
             for (&output, part) in node.outputs.iter().zip(parts) {
                 let to = builder.make(output, Layout::Dense)?;
-                let shape = graph.shape(output).to_vec();
+                let shape = part.extents.clone().unwrap_or_else(|| graph.shape(output).to_vec());
                 let starts_inside = *crosses_width && part.offset > 0 && graph.is_fp16(*x);
                 let hazard = starts_inside && matches!(builder.policy, Policy::Engine(engine) if engine.chip.width_slice_hazard);
                 let width = graph.dtype(*x).bits() / 8;

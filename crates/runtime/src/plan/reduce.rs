@@ -104,7 +104,7 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, reduce: &Reduce) -> 
     let described = Described::of(builder, node, format!("reduction of {}", reduce.length));
     let Reduce { reduction, outer, length, inner, .. } = *reduce;
     let step: Box<dyn Step> = match builder.policy {
-        Policy::Fast => Box::new(Fast { x, to, reduction, outer, length, inner }),
+        Policy::Fast => Box::new(Fast { x, to, reduction, length, inner }),
         Policy::Engine(engine) => {
             let lane = builder.scratch(length * size_of::<f16>());
             let step = Exact { engine: engine.clone(), x, to, lane, reduction, outer, length, inner };
@@ -137,7 +137,6 @@ struct Fast {
     x: Spot,
     to: Slot,
     reduction: Reduction,
-    outer: usize,
     length: usize,
     inner: usize,
 }
