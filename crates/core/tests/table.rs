@@ -1,14 +1,35 @@
-//! Every record of the operator table, tested through its own examples: rules, shapes, values and derivatives.
+//! Every record of the operator table, tested through its own examples: one named test per rule (`matmul_C1`), per example and
+//! per derivative.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod support;
 
-use aneforge_core::op::{Expected, InputKind, Vjp, builtin};
-use aneforge_core::{GraphError, Target, backward, evaluate, lower};
+use aneforge_core::op::{Case, Constraint, Expected, GraphOp, InputKind, Vjp, builtin};
+use aneforge_core::{Array, Body, DType, GraphError, LowerOptions, Target, Tensor, backward, evaluate, lower, lower_with};
+use libtest_mimic::{Arguments, Failed, Trial};
 use support::{Built, build, values_of};
 
-#[test]
-fn names_are_unique_and_every_operator_has_an_example() {
+fn main() {
+    let mut trials = vec![Trial::test("names_are_unique_and_every_operator_has_an_example", names_are_unique)];
+    for &op in builtin() {
+        for rule in op.constraints {
+            trials.push(Trial::test(format!("{}_{}", op.name, rule.label), move || refuses(op, rule)));
+        }
+        for case in op.cases {
+            let name = |what: &str| format!("{}_{}_{what}", op.name, case.name);
+            trials.push(Trial::test(name("gives_what_is_expected"), move || gives_expected(op, case)));
+            trials.push(Trial::test(name("lowers_to_the_same_body_twice"), move || lowers_alike(op, case)));
+            if matches!(op.vjp, Vjp::Rule(_)) {
+                trials.push(Trial::test(name("derivative_equals_difference_quotient"), move || {
+                    Ok(check_gradient(&build(op, case))?)
+                }));
+            }
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn names_are_unique() -> Result<(), Failed> {
     let mut names: Vec<_> = builtin().iter().map(|op| op.name).collect();
     names.sort_unstable();
     let count = names.len();
@@ -16,79 +37,57 @@ fn names_are_unique_and_every_operator_has_an_example() {
     assert_eq!(names.len(), count);
     let bare: Vec<_> = builtin().iter().filter(|op| op.cases.is_empty()).map(|op| op.name).collect();
     assert!(bare.is_empty(), "without an example: {bare:?}");
+    Ok(())
 }
 
-#[test]
-fn each_rule_refuses_its_counterexample_and_says_so() {
-    let mut wrong = Vec::new();
-    for op in builtin() {
-        for rule in op.constraints {
-            let name = format!("{}_{}", op.name, rule.label);
-            match build(op, &rule.broken_by).outputs[0].check() {
-                Err(error @ GraphError::Constraint { label, .. }) if label == rule.label => {
-                    let text = error.to_string();
-                    let shapes = rule.broken_by.inputs.iter().all(|sample| text.contains(&format!("{:?}", sample.shape)));
-                    if !(text.contains(op.name) && text.contains(rule.label) && text.contains(rule.rule) && shapes) {
-                        wrong.push(format!("{name}: the text lacks operator, label, rule or shapes: {text}"));
-                    }
-                }
-                Err(other) => wrong.push(format!("{name}: refused by something else: {other}")),
-                Ok(_) => wrong.push(format!("{name}: accepted")),
-            }
+/// The counterexample of a rule is refused by that rule, and the error says operator, label, rule and shapes.
+fn refuses(op: &'static GraphOp, rule: &Constraint) -> Result<(), Failed> {
+    match build(op, &rule.broken_by).outputs[0].check() {
+        Err(error @ GraphError::Constraint { label, .. }) if label == rule.label => {
+            let text = error.to_string();
+            let shapes = rule.broken_by.inputs.iter().all(|sample| text.contains(&format!("{:?}", sample.shape)));
+            let complete = text.contains(op.name) && text.contains(rule.label) && text.contains(rule.rule) && shapes;
+            if complete { Ok(()) } else { Err(format!("the text lacks operator, label, rule or shapes: {text}").into()) }
         }
+        Err(other) => Err(format!("refused by something else: {other}").into()),
+        Ok(_) => Err("accepted".into()),
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[test]
-fn examples_have_the_expected_shapes_and_values() {
-    let mut wrong = Vec::new();
-    for op in builtin() {
-        for case in op.cases {
-            let name = format!("{}/{}", op.name, case.name);
-            let built = build(op, case);
-            let results = match built.results() {
-                Ok(results) => results,
-                Err(error) => {
-                    wrong.push(format!("{name}: {error}"));
-                    continue;
-                }
-            };
-            for (output, result) in built.outputs.iter().zip(&results) {
-                if output.ty().unwrap() != &result.ty || result.data.len() != result.ty.count() {
-                    wrong.push(format!("{name}: inferred {}, computed {}", output.ty().unwrap(), result.ty));
-                }
-            }
-            let (shape, values) = match case.expected {
-                Expected::Shape(shape) => (shape, None),
-                Expected::Values { shape, values, .. } => (shape, Some(values)),
-                Expected::Refused => panic!("{name}: an example must be legal"),
-            };
-            if results[0].ty.shape != shape {
-                wrong.push(format!("{name}: shape {:?}, expected {shape:?}", results[0].ty.shape));
-            }
-            // Constants such as 0.1 are rounded to fp16 in the lowering, hence not closer.
-            let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-3 * (1.0 + b.abs());
-            if values.is_some_and(|values| values.len() != results[0].data.len() || !results[0].data.iter().zip(values).all(close))
-            {
-                wrong.push(format!("{name}: values {:?}, expected {values:?}", results[0].data));
-            }
-        }
+/// The types found without computing are those of the computed values, and those are the expected ones.
+fn gives_expected(op: &'static GraphOp, case: &Case) -> Result<(), Failed> {
+    let required = op.inputs.iter().filter(|spec| spec.kind != InputKind::Optional);
+    for spec in required {
+        assert!(case.inputs.iter().any(|sample| sample.input == spec.name), "the example lacks input {}", spec.name);
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let built = build(op, case);
+    let results = built.results()?;
+    for (output, result) in built.outputs.iter().zip(&results) {
+        assert_eq!((output.ty().unwrap(), result.ty.count()), (&result.ty, result.data.len()));
+    }
+    let (shape, values) = match case.expected {
+        Expected::Shape(shape) => (shape, None),
+        Expected::Values { shape, values, .. } => (shape, Some(values)),
+        Expected::Refused => return Err("an example must be legal".into()),
+    };
+    assert_eq!(results[0].ty.shape, shape);
+    // Constants such as 0.1 are rounded to fp16 in the lowering, hence not closer.
+    let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-3 * (1.0 + b.abs());
+    let got = &results[0].data;
+    if values.is_some_and(|values| values.len() != got.len() || !got.iter().zip(values).all(close)) {
+        return Err(format!("values {got:?}, expected {values:?}").into());
+    }
+    Ok(())
 }
 
-#[test]
-fn derivatives_equal_finite_differences() {
-    let mut wrong = Vec::new();
-    for op in builtin().iter().filter(|op| matches!(op.vjp, Vjp::Rule(_))) {
-        for case in op.cases {
-            if let Err(error) = check_gradient(&build(op, case)) {
-                wrong.push(format!("{}/{}: {error}", op.name, case.name));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+/// Nothing in a lowering depends on the run: names, order and constants are the same.
+fn lowers_alike(op: &'static GraphOp, case: &Case) -> Result<(), Failed> {
+    let text = || {
+        let body = lower(&build(op, case).named_outputs(), Target::Generic).unwrap();
+        format!("{:?} {:?}", body.values.iter().map(|value| (&value.name, &value.ty)).collect::<Vec<_>>(), values_of(&body))
+    };
+    assert_eq!(text(), text());
+    Ok(())
 }
 
 /// Compares the gradient of a weighted sum of all results with central differences of its f64 meaning.
@@ -101,26 +100,23 @@ fn check_gradient(built: &Built) -> Result<(), String> {
             return Ok(());
         }
         // Multiples of 1/8: exact in fp16, so that the weights are the same on both sides.
-        let weights: Vec<f64> = (0..ty.count()).map(|place| f64::from(((place * 7 + index * 3) % 11) as u32) / 8.0 - 0.5).collect();
-        let weighted =
-            output.cast(aneforge_core::DType::Fp16) * built.graph.values(aneforge_core::DType::Fp16, &ty.shape, &weights);
+        let weights: Vec<f64> = (0..ty.count()).map(|place| ((place * 7 + index * 3) % 11) as f64 / 8.0 - 0.5).collect();
+        let weighted = output.cast(DType::Fp16) * built.graph.values(DType::Fp16, &ty.shape, &weights);
         loss = loss + weighted.reduce_sum([0i64; 0], false);
     }
-    let wrt: Vec<usize> =
-        (0..built.inputs.len()).filter(|&index| built.inputs[index].ty().is_ok_and(|ty| ty.dtype.is_float())).collect();
+    let is_float = |index: &usize| built.inputs[*index].ty().is_ok_and(|ty| ty.dtype.is_float());
+    let wrt: Vec<usize> = (0..built.inputs.len()).filter(is_float).collect();
     if wrt.is_empty() {
         return Ok(());
     }
     let targets: Vec<_> = wrt.iter().map(|&index| built.inputs[index].clone()).collect();
     let grads = backward(&loss, &targets);
-    let body = |tensors: &[aneforge_core::Tensor]| {
+    let body = |tensors: &[Tensor]| {
         let outputs: Vec<_> = tensors.iter().enumerate().map(|(index, tensor)| (format!("out{index}"), tensor.clone())).collect();
-        let options = aneforge_core::LowerOptions { target: Target::Generic, keep_unused_inputs: true };
-        aneforge_core::lower_with(&outputs, options).map_err(text)
+        lower_with(&outputs, LowerOptions { target: Target::Generic, keep_unused_inputs: true }).map_err(text)
     };
     let (loss_body, grad_body) = (body(&[loss])?, body(&grads)?);
-    let run =
-        |body: &aneforge_core::Body, arrays: &[aneforge_core::Array]| evaluate(body, arrays).map_err(|error| error.to_string());
+    let run = |body: &Body, arrays: &[Array]| evaluate(body, arrays).map_err(|error| error.to_string());
     let computed = run(&grad_body, &built.arrays)?;
     let step = 1e-4;
     for (&input, grad) in wrt.iter().zip(&computed) {
@@ -144,33 +140,4 @@ fn check_gradient(built: &Built) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-#[test]
-fn variadic_inputs_are_named_in_examples() {
-    for op in builtin() {
-        for case in op.cases {
-            for spec in op.inputs.iter().filter(|spec| spec.kind != InputKind::Optional) {
-                assert!(
-                    case.inputs.iter().any(|sample| sample.input == spec.name),
-                    "{}/{} lacks {}",
-                    op.name,
-                    case.name,
-                    spec.name
-                );
-            }
-        }
-    }
-}
-
-#[test]
-fn lowering_is_deterministic() {
-    for op in builtin() {
-        let text = || {
-            let built = build(op, &op.cases[0]);
-            let body = lower(&built.named_outputs(), Target::Generic).unwrap();
-            format!("{:?} {:?}", body.values, values_of(&body))
-        };
-        assert_eq!(text(), text(), "{}", op.name);
-    }
 }

@@ -7,6 +7,7 @@
 mod activation;
 mod binary;
 mod build;
+mod channel_norm;
 mod comparison;
 mod convolution;
 mod gather;
@@ -23,6 +24,7 @@ pub use activation::*;
 pub use binary::*;
 pub(crate) use build::direct_arguments;
 pub use build::*;
+pub use channel_norm::*;
 pub use comparison::*;
 pub use convolution::*;
 pub use gather::*;
@@ -178,7 +180,7 @@ pub enum Expected {
 /// The operators of this crate, by family.
 pub fn builtin() -> &'static [&'static GraphOp] {
     static ALL: LazyLock<Vec<&'static GraphOp>> = LazyLock::new(|| {
-        let families: [&[&GraphOp]; 12] = [
+        let families: [&[&GraphOp]; 13] = [
             unary::ALL,
             activation::ALL,
             binary::ALL,
@@ -188,6 +190,7 @@ pub fn builtin() -> &'static [&'static GraphOp] {
             pooling::ALL,
             reduction::ALL,
             normalization::ALL,
+            channel_norm::ALL,
             shape::ALL,
             rearrange::ALL,
             gather::ALL,

@@ -5,7 +5,7 @@ use super::*;
 
 /// Below this, fp16 holds a number with an error above 3 % or not at all; the smallest positive fp16 is 2^-24.
 const COARSE_EPSILON: f64 = 1.0 / (1u64 << 20) as f64;
-const SMALLEST_FP16: f64 = 1.0 / (1u64 << 24) as f64;
+pub(super) const SMALLEST_FP16: f64 = 1.0 / (1u64 << 24) as f64;
 
 const AFFINE: &[InputSpec] = &[input("x", FLOATS), optional("gamma", FLOATS), optional("beta", FLOATS)];
 
@@ -15,7 +15,7 @@ const AFFINE: &[InputSpec] = &[input("x", FLOATS), optional("gamma", FLOATS), op
 /// MIL wants epsilon in the element type of x, where 1e-12 (BERT's) would be 0 and a constant row 0 times infinity. A small epsilon
 /// is therefore applied in two steps with its root each: with v the variance, the first leaves v / (v + r), and both together
 /// divide by sqrt(v (1 + r) + r^2), which is sqrt(v + epsilon) for r^2 = epsilon up to a relative r / 2.
-fn standardised(
+pub(super) fn standardised(
     l: &mut Lowering,
     x: ValueId,
     axes: &[i64],
@@ -41,7 +41,7 @@ fn standardised(
 }
 
 /// Multiplies by gamma and adds beta, both brought to `shape`, where they are given.
-fn affine(l: &mut Lowering, s: &Site<'_>, mut y: ValueId, shape: &[usize]) -> Result<ValueId, GraphError> {
+pub(super) fn affine(l: &mut Lowering, s: &Site<'_>, mut y: ValueId, shape: &[usize]) -> Result<ValueId, GraphError> {
     for (input, op) in [("gamma", "mul"), ("beta", "add")] {
         if s.has(input) {
             let value = l.reshaped(s.value(input)?, shape)?;
@@ -52,7 +52,7 @@ fn affine(l: &mut Lowering, s: &Site<'_>, mut y: ValueId, shape: &[usize]) -> Re
 }
 
 /// The gradient of `(x - mean) / sqrt(variance + epsilon)`, given that of the result.
-fn standardised_gradient(x: &Tensor, grad: &Tensor, axes: &[i64], epsilon: f64) -> Tensor {
+pub(super) fn standardised_gradient(x: &Tensor, grad: &Tensor, axes: &[i64], epsilon: f64) -> Tensor {
     let centred = x.sub(&x.reduce_mean(axes, true));
     let rate = centred.square().reduce_mean(axes, true).rsqrt(epsilon.max(SMALLEST_FP16));
     let y = centred.mul(&rate);
@@ -65,12 +65,12 @@ fn affine_shape(s: &Site<'_>, axes: &[usize]) -> Vec<usize> {
     s.shape("x").iter().enumerate().map(|(axis, &extent)| if axes.contains(&axis) { extent } else { 1 }).collect()
 }
 
-fn wide(shape: &[usize]) -> Vec<i64> {
+pub(super) fn wide(shape: &[usize]) -> Vec<i64> {
     shape.iter().map(|&extent| extent as i64).collect()
 }
 
 /// Hands back the gradients of gamma and beta (summed to their shapes) and returns that of the normalised x.
-fn through_affine(b: &mut Backward<'_>, normalised: impl FnOnce() -> Tensor, shape: &[usize]) -> Tensor {
+pub(super) fn through_affine(b: &mut Backward<'_>, normalised: impl FnOnce() -> Tensor, shape: &[usize]) -> Tensor {
     let grad = b.grad();
     let own = |b: &Backward<'_>, input: &str| wide(b.site().shape(input));
     if b.wants("beta") {
@@ -88,12 +88,7 @@ fn affine_fits(s: &Site<'_>, wanted: &[usize]) -> bool {
     ["gamma", "beta"].into_iter().all(|input| !s.has(input) || s.shape(input) == wanted)
 }
 
-fn per_channel(s: &Site<'_>) -> bool {
-    let channels = s.shape("x").get(1..2).unwrap_or(&[]);
-    s.op.inputs.iter().skip(1).all(|input| !s.has(input.name) || s.shape(input.name) == channels)
-}
-
-fn same_types(s: &Site<'_>) -> bool {
+pub(super) fn same_types(s: &Site<'_>) -> bool {
     s.op.inputs.iter().all(|input| !s.has(input.name) || s.dtype(input.name) == s.dtype("x"))
 }
 
@@ -287,227 +282,4 @@ pub static L2_NORM: GraphOp = GraphOp {
     ..direct("l2_norm", "x divided by its Euclidean length along axis, or by the root of epsilon where that is larger.")
 };
 
-const CHANNELS_RULE: &str = "x has at least three axes, channels on axis 1: reshape it";
-
-/// Batch normalisation with given statistics.
-pub static BATCH_NORM: GraphOp = GraphOp {
-    inputs: &[
-        input("x", FLOATS),
-        weight("mean", FLOATS),
-        weight("variance", FLOATS),
-        optional_weight("gamma", FLOATS),
-        optional_weight("beta", FLOATS),
-    ],
-    attributes: &[float("epsilon", 1e-5)],
-    constraints: &[
-        rule(
-            "C1",
-            CHANNELS_RULE,
-            |s| s.rank("x") >= 3,
-            Case::refused(
-                &[drawn("x", &[2, 3]), drawn("mean", &[3]).fixed(), given("variance", &[3], &[1.0, 1.0, 1.0]).fixed()],
-                &[],
-            ),
-        ),
-        rule(
-            "C2",
-            "mean, variance, gamma and beta have shape [channels]",
-            per_channel,
-            Case::refused(
-                &[drawn("x", &[1, 2, 3]), drawn("mean", &[3]).fixed(), given("variance", &[2], &[1.0, 1.0]).fixed()],
-                &[],
-            ),
-        ),
-        rule(
-            "C3",
-            "x and the statistics have the same element type",
-            same_types,
-            Case::refused(
-                &[
-                    drawn("x", &[1, 2, 3]).of(DType::Fp32),
-                    drawn("mean", &[2]).fixed(),
-                    given("variance", &[2], &[1.0, 1.0]).fixed(),
-                ],
-                &[],
-            ),
-        ),
-    ],
-    lower: |l, s| {
-        let mut arguments = direct_arguments(s);
-        // An epsilon that fp16 rounds to 0 would make a channel of variance 0 infinite.
-        if let Some(entry) = arguments.iter_mut().find(|entry| entry.0 == "epsilon") {
-            entry.1 = Arg::Float(s.dtype("x"), s.float("epsilon").unwrap_or(0.0).max(SMALLEST_FP16));
-        }
-        l.ops("batch_norm", &arguments)
-    },
-    cases: &[Case::values(
-        "given_statistics",
-        &[
-            given("x", &[1, 2, 2], &[1.0, 3.0, 10.0, 14.0]),
-            given("mean", &[2], &[1.0, 10.0]).fixed(),
-            given("variance", &[2], &[4.0, 0.25]).fixed(),
-            given("gamma", &[2], &[1.0, 2.0]).fixed(),
-            given("beta", &[2], &[0.0, 1.0]).fixed(),
-        ],
-        &[("epsilon", Default::Float(0.0))],
-        (&[1, 2, 2], &[0.0, 1.0, 1.0, 17.0]),
-        "by hand, epsilon below the last digit shown",
-    )],
-    vjp: Vjp::Rule(|b| {
-        let s = b.site();
-        let epsilon = s.float("epsilon").unwrap_or(0.0).max(SMALLEST_FP16);
-        let shape: Vec<i64> = (0..s.rank("x")).map(|axis| if axis == 1 { -1 } else { 1 }).collect();
-        let narrow: Vec<usize> = (0..s.rank("x")).map(|axis| if axis == 1 { s.shape("x")[1] } else { 1 }).collect();
-        let rate = b.input("variance").rsqrt(epsilon).reshape(&shape);
-        let (x, mean) = (b.input("x"), b.input("mean").reshape(&shape));
-        let inner = through_affine(b, || x.sub(&mean).mul(&rate), &narrow).mul(&rate);
-        if b.wants("mean") || b.wants("variance") {
-            let reason = "batch_norm treats its statistics as constants; compute them with reduce_mean to train through them";
-            let failed = b.graph().failed(GraphError::NotDifferentiable { op: "batch_norm", reason: reason.to_string() });
-            b.give(if b.wants("mean") { "mean" } else { "variance" }, failed);
-        }
-        b.give("x", inner);
-    }),
-    ..direct("batch_norm", "x minus mean, divided by the root of variance plus epsilon, times gamma plus beta, per channel.")
-};
-
-/// Instance normalisation.
-pub static INSTANCE_NORM: GraphOp = GraphOp {
-    inputs: AFFINE,
-    attributes: &[float("epsilon", 1e-5)],
-    constraints: &[
-        rule("C1", CHANNELS_RULE, |s| s.rank("x") >= 3, Case::refused(&[drawn("x", &[2, 3])], &[])),
-        rule(
-            "C2",
-            "gamma and beta have shape [channels]",
-            per_channel,
-            Case::refused(&[drawn("x", &[1, 2, 3]), drawn("gamma", &[3])], &[]),
-        ),
-    ],
-    // Over the spatial axes of each channel, which is a layer normalisation there.
-    lower: |l, s| {
-        let axes: Vec<i64> = (2..s.rank("x") as i64).collect();
-        let y = standardised(l, s.value("x")?, &axes, s.float("epsilon").unwrap_or(0.0), &[])?;
-        let mut shape = vec![1; s.rank("x")];
-        shape[1] = s.shape("x")[1];
-        Ok(vec![affine(l, s, y, &shape)?])
-    },
-    cases: &[
-        Case::values(
-            "each_channel_for_itself",
-            &[
-                given("x", &[1, 2, 2], &[1.0, 3.0, 10.0, 30.0]),
-                given("gamma", &[2], &[1.0, 2.0]).fixed(),
-                given("beta", &[2], &[0.0, 1.0]).fixed(),
-            ],
-            &[("epsilon", Default::Float(0.0))],
-            (&[1, 2, 2], &[-1.0, 1.0, -1.0, 3.0]),
-            "by hand",
-        ),
-        Case::shape("on_a_map", &[drawn("x", &[2, 3, 4, 5]), drawn("gamma", &[3])], &[], &[2, 3, 4, 5]),
-    ],
-    vjp: Vjp::Rule(|b| {
-        let s = b.site();
-        let axes: Vec<i64> = (2..s.rank("x") as i64).collect();
-        let mut shape = vec![1; s.rank("x")];
-        shape[1] = s.shape("x")[1];
-        let (epsilon, x) = (s.float("epsilon").unwrap_or(0.0), b.input("x"));
-        let inner = through_affine(b, || x.layer_norm(&axes, None, None, epsilon), &shape);
-        if b.wants("x") {
-            b.give("x", standardised_gradient(&x, &inner, &axes, epsilon));
-        }
-    }),
-    ..direct("instance_norm", "Each channel minus its mean, divided by its standard deviation, times gamma plus beta.")
-};
-
-/// Group normalisation.
-pub static GROUP_NORM: GraphOp = GraphOp {
-    inputs: AFFINE,
-    attributes: &[int("num_groups", Default::Required), float("epsilon", 1e-5)],
-    constraints: &[
-        rule("C1", CHANNELS_RULE, |s| s.rank("x") >= 3, Case::refused(&[drawn("x", &[2, 4])], &[("num_groups", Default::Int(2))])),
-        rule(
-            "C2",
-            "num_groups divides the channels",
-            |s| s.size("num_groups").is_some_and(|groups| groups > 0 && s.shape("x")[1].is_multiple_of(groups)),
-            Case::refused(&[drawn("x", &[1, 4, 2])], &[("num_groups", Default::Int(3))]),
-        ),
-        rule(
-            "C3",
-            "gamma and beta have shape [channels]",
-            per_channel,
-            Case::refused(&[drawn("x", &[1, 4, 2]), drawn("beta", &[2])], &[("num_groups", Default::Int(2))]),
-        ),
-    ],
-    lower: |l, s| {
-        let (x, shape) = (s.value("x")?, s.shape("x").to_vec());
-        let grouped = grouped_shape(&shape, s.int("num_groups"));
-        let rows = l.op("reshape", &[("x", x.into()), ("shape", grouped.into())])?;
-        let y = standardised(l, rows, &[2, 3], s.float("epsilon").unwrap_or(0.0), &[])?;
-        let y = l.op("reshape", &[("x", y.into()), ("shape", shape.as_slice().into())])?;
-        let mut narrow = vec![1; shape.len()];
-        narrow[1] = shape[1];
-        Ok(vec![affine(l, s, y, &narrow)?])
-    },
-    cases: &[
-        Case::values(
-            "two_groups",
-            &[
-                given("x", &[1, 4, 1], &[1.0, 3.0, 10.0, 30.0]),
-                given("gamma", &[4], &[1.0, 1.0, 2.0, 2.0]).fixed(),
-                given("beta", &[4], &[0.0, 0.0, 1.0, 1.0]).fixed(),
-            ],
-            &[("num_groups", Default::Int(2)), ("epsilon", Default::Float(0.0))],
-            (&[1, 4, 1], &[-1.0, 1.0, -1.0, 3.0]),
-            "by hand",
-        ),
-        Case::shape(
-            "batch_of_maps",
-            &[drawn("x", &[2, 4, 3, 3]), drawn("gamma", &[4])],
-            &[("num_groups", Default::Int(2))],
-            &[2, 4, 3, 3],
-        ),
-    ],
-    vjp: Vjp::Rule(|b| {
-        let s = b.site();
-        let (shape, groups, epsilon) = (s.shape("x").to_vec(), s.int("num_groups"), s.float("epsilon").unwrap_or(0.0));
-        let (grouped, x) = (grouped_shape(&shape, groups), b.input("x"));
-        let mut narrow = vec![1; shape.len()];
-        narrow[1] = shape[1];
-        let inner = through_affine(b, || x.group_norm(groups, None, None, epsilon), &narrow);
-        if b.wants("x") {
-            let grad = standardised_gradient(&x.reshape(&grouped), &inner.reshape(&grouped), &[2, 3], epsilon);
-            b.give("x", grad.reshape(&wide(&shape)));
-        }
-    }),
-    ..direct("group_norm", "Each group of channels minus its mean, divided by its standard deviation, times gamma plus beta.")
-};
-
-/// `[batch, groups, channels per group, elements per channel]`: no axis longer than it must be.
-fn grouped_shape(shape: &[usize], groups: i64) -> Vec<i64> {
-    let elements: usize = shape[2..].iter().product();
-    vec![shape[0] as i64, groups, shape[1] as i64 / groups, elements as i64]
-}
-
-/// Local response normalisation.
-pub static LOCAL_RESPONSE_NORM: GraphOp = GraphOp {
-    attributes: &[int("size", Default::Int(5)), float("alpha", 1e-4), float("beta", 0.75), float("k", 1.0)],
-    constraints: &[
-        rule("C1", CHANNELS_RULE, |s| s.rank("x") >= 3, Case::refused(&[drawn("x", &[2, 4])], &[])),
-        rule(
-            "C2",
-            "size is at least 1",
-            |s| s.int("size") >= 1,
-            Case::refused(&[drawn("x", &[1, 4, 2])], &[("size", Default::Int(0))]),
-        ),
-    ],
-    cases: &[Case::shape("on_a_map", &[drawn("x", &[1, 6, 2, 2])], &[("alpha", Default::Float(0.5))], &[1, 6, 2, 2])],
-    vjp: Vjp::None("no network trained today uses it"),
-    ..direct(
-        "local_response_norm",
-        "x divided by (k + alpha / size times the sum of squares of neighbouring channels) to the power of beta.",
-    )
-};
-
-pub(super) const ALL: &[&GraphOp] =
-    &[&LAYER_NORM, &RMS_NORM, &L2_NORM, &BATCH_NORM, &INSTANCE_NORM, &GROUP_NORM, &LOCAL_RESPONSE_NORM];
+pub(super) const ALL: &[&GraphOp] = &[&LAYER_NORM, &RMS_NORM, &L2_NORM];
