@@ -82,14 +82,15 @@ impl Graph {
     ) -> Result<(NodeId, Vec<TensorType>), GraphError> {
         let attributes = complete_attributes(op, attributes)?;
         let (ports, types) = self.collect_inputs(op, inputs)?;
-        if let Some(node) = self.read().find_apply(op, &ports, &attributes) {
-            let outputs = self.read().node(node).outputs.clone();
-            return Ok((node, outputs));
+        let known = self.read().known_apply(op, &ports, &attributes);
+        if let Some(known) = known {
+            return Ok(known);
         }
         let site = Site { op, types: &types, attributes: &attributes, values: &[] };
         if let Some(broken) = op.constraints.iter().find(|constraint| !(constraint.holds)(&site)) {
             return Err(GraphError::Constraint { op: op.name, label: broken.label, rule: broken.rule, got: site.describe() });
         }
+        // The guard ends with the statement: a second one in this thread could wait for a writer that waits for the first.
         let outputs = infer(&self.read(), op, &ports, &types, &attributes)?;
         for ty in &outputs {
             check_type(op.name, ty, true)?;

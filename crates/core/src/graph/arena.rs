@@ -86,9 +86,15 @@ impl Arena {
         self.add_known(key, Node { kind: NodeKind::Constant(data), outputs: vec![ty], name: None })
     }
 
-    /// The node of the same operator on the same inputs, if there is one.
-    pub fn find_apply(&self, op: &'static GraphOp, inputs: &[Vec<Port>], attributes: &[Attribute]) -> Option<NodeId> {
-        self.known.get(&Key::Apply(std::ptr::from_ref(op) as usize, inputs.to_vec(), attributes.to_vec())).copied()
+    /// The node of the same operator on the same inputs, if there is one, and its result types.
+    pub fn known_apply(
+        &self,
+        op: &'static GraphOp,
+        inputs: &[Vec<Port>],
+        attributes: &[Attribute],
+    ) -> Option<(NodeId, Vec<TensorType>)> {
+        let id = *self.known.get(&Key::Apply(std::ptr::from_ref(op) as usize, inputs.to_vec(), attributes.to_vec()))?;
+        Some((id, self.node(id).outputs.clone()))
     }
 
     pub fn add_apply(
