@@ -13,13 +13,7 @@ const BLOCK: usize = 8192;
 type RowWork<'w> = dyn Fn(usize, &mut [f16], &mut [f32]) + Sync + 'w;
 
 /// Calls `work` for blocks of rows of `width` values.
-fn rows_in_parallel(
-    context: Context<'_>,
-    length: usize,
-    width: usize,
-    output: &mut [f16],
-    work: &RowWork<'_>,
-) {
+fn rows_in_parallel(context: Context<'_>, length: usize, width: usize, output: &mut [f16], work: &RowWork<'_>) {
     assert!(width > 0 && length.is_multiple_of(width), "rows: the length must be a multiple of the width");
     assert_eq!(output.len(), length, "rows: output length");
     let rows = length / width;

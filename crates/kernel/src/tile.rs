@@ -15,8 +15,8 @@ pub(crate) struct Sums<T>(pub [T; MOST_ROWS * MOST_COLUMNS]);
 
 /// Computes `rows` rows (1 to `S::ROWS`) of a tile into `sums`, `2 * LANES` values per row.
 ///
-/// The call goes through the level once more although the caller already runs at it: that makes
-/// one copy of the unrolled loops per level instead of one per caller.
+/// Every size is a function of its own: the unrolled loops are long, and compilers take more than
+/// linear time over them.
 ///
 /// # Safety
 /// Every run behind every row pointer must be readable, the panel must hold `2 * LANES` values
@@ -30,49 +30,45 @@ pub(crate) unsafe fn tile(
     panel: *const u16,
     sums: &mut Sums<f32>,
 ) {
-    level.dispatch(Tile { rows, x, runs, panel, sums });
+    let tile = Tile { x, runs, panel, sums };
+    match rows {
+        1 => level.dispatch(Fixed::<1, 4>(tile)),
+        2 => level.dispatch(Fixed::<2, 4>(tile)),
+        3 => level.dispatch(Fixed::<3, 2>(tile)),
+        4 => level.dispatch(Fixed::<4, 1>(tile)),
+        5 => level.dispatch(Fixed::<5, 1>(tile)),
+        6 => level.dispatch(Fixed::<6, 1>(tile)),
+        7 => level.dispatch(Fixed::<7, 1>(tile)),
+        8 => level.dispatch(Fixed::<8, 1>(tile)),
+        9 => level.dispatch(Fixed::<9, 1>(tile)),
+        10 => level.dispatch(Fixed::<10, 1>(tile)),
+        11 => level.dispatch(Fixed::<11, 1>(tile)),
+        12 => level.dispatch(Fixed::<12, 1>(tile)),
+        13 => level.dispatch(Fixed::<13, 1>(tile)),
+        14 => level.dispatch(Fixed::<14, 1>(tile)),
+        _ => unreachable!("a tile has 1 to {MOST_ROWS} rows"),
+    }
 }
 
 struct Tile<'a> {
-    rows: usize,
     x: &'a [*const f32; MOST_ROWS],
     runs: &'a [Run],
     panel: *const u16,
     sums: &'a mut Sums<f32>,
 }
 
-impl Kernel for Tile<'_> {
+struct Fixed<'a, const R: usize, const U: usize>(Tile<'a>);
+
+impl<const R: usize, const U: usize> Kernel for Fixed<'_, R, U> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        // SAFETY: the promise of `tile`, the only place that makes this.
-        unsafe { any_rows(s, self.rows, self.x, self.runs, self.panel, self.sums) }
-    }
-}
-
-/// # Safety
-/// As [`tile`].
-#[inline(always)]
-unsafe fn any_rows<S: Simd>(s: S, rows: usize, x: &[*const f32; MOST_ROWS], runs: &[Run], panel: *const u16, sums: &mut Sums<f32>) {
-    // SAFETY: handed through. Instances beyond `S::ROWS` are never reached and cost nothing.
-    unsafe {
-        match rows {
-            1 => fixed::<S, 1, 4>(s, x, runs, panel, sums),
-            2 => fixed::<S, 2, 4>(s, x, runs, panel, sums),
-            3 => fixed::<S, 3, 2>(s, x, runs, panel, sums),
-            4 => fixed::<S, 4, 1>(s, x, runs, panel, sums),
-            5 if S::ROWS >= 5 => fixed::<S, 5, 1>(s, x, runs, panel, sums),
-            6 if S::ROWS >= 6 => fixed::<S, 6, 1>(s, x, runs, panel, sums),
-            7 if S::ROWS >= 7 => fixed::<S, 7, 1>(s, x, runs, panel, sums),
-            8 if S::ROWS >= 8 => fixed::<S, 8, 1>(s, x, runs, panel, sums),
-            9 if S::ROWS >= 9 => fixed::<S, 9, 1>(s, x, runs, panel, sums),
-            10 if S::ROWS >= 10 => fixed::<S, 10, 1>(s, x, runs, panel, sums),
-            11 if S::ROWS >= 11 => fixed::<S, 11, 1>(s, x, runs, panel, sums),
-            12 if S::ROWS >= 12 => fixed::<S, 12, 1>(s, x, runs, panel, sums),
-            13 if S::ROWS >= 13 => fixed::<S, 13, 1>(s, x, runs, panel, sums),
-            14 if S::ROWS >= 14 => fixed::<S, 14, 1>(s, x, runs, panel, sums),
-            _ => unreachable!("a tile has 1 to {} rows", S::ROWS),
+        let Tile { x, runs, panel, sums } = self.0;
+        if R > S::ROWS {
+            unreachable!("a tile has 1 to {} rows", S::ROWS);
         }
+        // SAFETY: the promise of `tile`, the only place that makes this.
+        unsafe { fixed::<S, R, U>(s, x, runs, panel, sums) }
     }
 }
 

@@ -31,45 +31,46 @@ pub(crate) struct Chunk<'a> {
 /// steps. The bound of the form must hold for the values.
 #[inline(always)]
 pub(crate) unsafe fn run(level: Level, chunk: Chunk<'_>) {
-    level.dispatch(chunk);
-}
-
-impl Kernel for Chunk<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        // SAFETY: the promise of `run`, the only caller.
-        unsafe {
-            match self.form {
-                FormChoice::Masked => any_rows::<S, MASKED>(s, self),
-                FormChoice::Plain => any_rows::<S, PLAIN>(s, self),
-                FormChoice::Integer => any_rows::<S, INTEGER>(s, self),
-                FormChoice::Wide => wide_rows(s, self),
-                FormChoice::Scalar => unreachable!("form D has no vector tile"),
-            }
-        }
+    match (chunk.form, chunk.rows) {
+        (FormChoice::Masked, 1) => level.dispatch(Fixed::<MASKED, 1>(chunk)),
+        (FormChoice::Masked, 2..=4) => level.dispatch(Fixed::<MASKED, 4>(chunk)),
+        (FormChoice::Masked, 5..=6) => level.dispatch(Fixed::<MASKED, 6>(chunk)),
+        (FormChoice::Masked, 7..=8) => level.dispatch(Fixed::<MASKED, 8>(chunk)),
+        (FormChoice::Masked, 9..=10) => level.dispatch(Fixed::<MASKED, 10>(chunk)),
+        (FormChoice::Masked, 11..=12) => level.dispatch(Fixed::<MASKED, 12>(chunk)),
+        (FormChoice::Plain, 1..=4) => level.dispatch(Fixed::<PLAIN, 4>(chunk)),
+        (FormChoice::Plain, 5..=12) => level.dispatch(Fixed::<PLAIN, 12>(chunk)),
+        (FormChoice::Integer, 1..=4) => level.dispatch(Fixed::<INTEGER, 4>(chunk)),
+        (FormChoice::Integer, 5..=12) => level.dispatch(Fixed::<INTEGER, 12>(chunk)),
+        (FormChoice::Wide, 1..=2) => level.dispatch(Fixed::<WIDE, 2>(chunk)),
+        (FormChoice::Wide, 3..=6) => level.dispatch(Fixed::<WIDE, 6>(chunk)),
+        (form, rows) => unreachable!("no tile of form {form:?} with {rows} rows"),
     }
 }
 
 const MASKED: u8 = 0;
 const PLAIN: u8 = 1;
 const INTEGER: u8 = 2;
+const WIDE: u8 = 3;
 
-/// # Safety
-/// As [`run`].
-#[inline(always)]
-unsafe fn any_rows<S: Simd, const FORM: u8>(s: S, chunk: Chunk<'_>) {
-    // SAFETY: as promised. Row counts in between take the next larger tile.
-    unsafe {
-        match chunk.rows {
-            1 => fixed::<S, FORM, 1>(s, chunk),
-            2..=4 => fixed::<S, FORM, 4>(s, chunk),
-            5 | 6 if S::EXACT_ROWS >= 6 && FORM == MASKED => fixed::<S, FORM, 6>(s, chunk),
-            7 | 8 if S::EXACT_ROWS >= 8 && FORM == MASKED => fixed::<S, FORM, 8>(s, chunk),
-            9 | 10 if S::EXACT_ROWS >= 10 && FORM == MASKED => fixed::<S, FORM, 10>(s, chunk),
-            5..=12 if S::EXACT_ROWS >= 12 => fixed::<S, FORM, 12>(s, chunk),
-            _ => unreachable!("a tile has 1 to {} rows", S::EXACT_ROWS),
+/// Every form and size is a function of its own, see the fast tile.
+struct Fixed<'a, const FORM: u8, const R: usize>(Chunk<'a>);
+
+impl<const FORM: u8, const R: usize> Kernel for Fixed<'_, FORM, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        if R > (if FORM == WIDE { S::WIDE_ROWS } else { S::EXACT_ROWS }) {
+            unreachable!("the tile is larger than the level's");
+        }
+        // SAFETY: the promise of `run`, the only place that makes this.
+        unsafe {
+            if FORM == WIDE {
+                wide::<S, R>(s, self.0);
+            } else {
+                fixed::<S, FORM, R>(s, self.0);
+            }
         }
     }
 }
@@ -158,22 +159,6 @@ fn multiply_add_where<S: Simd>(s: S, keep: S::M, x: S::F, w: S::F, acc: S::F) ->
         return s.fma_where(keep, x, w, acc);
     }
     s.select(keep, multiply_add(s, x, w, acc), acc)
-}
-
-/// # Safety
-/// As [`run`], with at most `WIDE_ROWS` rows.
-#[inline(always)]
-unsafe fn wide_rows<S: Simd>(s: S, chunk: Chunk<'_>) {
-    // SAFETY: as promised.
-    unsafe {
-        match chunk.rows {
-            1 => wide::<S, 1>(s, chunk),
-            2 => wide::<S, 2>(s, chunk),
-            3 | 4 if S::WIDE_ROWS >= 4 => wide::<S, 4>(s, chunk),
-            5 | 6 if S::WIDE_ROWS >= 6 => wide::<S, 6>(s, chunk),
-            _ => unreachable!("a wide tile has 1 to {} rows", S::WIDE_ROWS),
-        }
-    }
 }
 
 /// # Safety

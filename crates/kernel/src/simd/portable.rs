@@ -1,7 +1,5 @@
 //! Plain Rust over arrays of four lanes: every processor, and the check on the others.
 
-use half::f16;
-
 use super::{Level, Simd};
 
 /// Four lanes in arrays; the compiler vectorises what the baseline instruction set allows.
@@ -14,13 +12,20 @@ type I = [i32; LANES];
 type M = [bool; LANES];
 type D = [f64; LANES / 2];
 
+/// Written out per lane: a loop here would be a loop in every kernel until late in the compiler.
 #[inline(always)]
-fn map<A: Copy, B: Copy, C: Copy + Default, const N: usize>(a: [A; N], b: [B; N], f: impl Fn(A, B) -> C) -> [C; N] {
-    let mut out = [C::default(); N];
-    for lane in 0..N {
-        out[lane] = f(a[lane], b[lane]);
-    }
-    out
+fn each<T: Copy, U>(a: [T; LANES], f: impl Fn(T) -> U) -> [U; LANES] {
+    [f(a[0]), f(a[1]), f(a[2]), f(a[3])]
+}
+
+#[inline(always)]
+fn map<A: Copy, B: Copy, C>(a: [A; LANES], b: [B; LANES], f: impl Fn(A, B) -> C) -> [C; LANES] {
+    [f(a[0], b[0]), f(a[1], b[1]), f(a[2], b[2]), f(a[3], b[3])]
+}
+
+#[inline(always)]
+fn map3<A: Copy, B: Copy, C: Copy, T>(a: [A; LANES], b: [B; LANES], c: [C; LANES], f: impl Fn(A, B, C) -> T) -> [T; LANES] {
+    [f(a[0], b[0], c[0]), f(a[1], b[1], c[1]), f(a[2], b[2], c[2]), f(a[3], b[3], c[3])]
 }
 
 /// Whether the baseline target has a fused multiply-add; elsewhere `mul_add` is a slow call.
@@ -29,6 +34,28 @@ const HAS_FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"))
 #[inline(always)]
 fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     if HAS_FMA { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// fp16 bits as f32. Multiplying by 2^112 moves the exponent's origin and normalises subnormals.
+#[inline(always)]
+fn widen(half: u16) -> f32 {
+    let magnitude = u32::from(half & 0x7fff);
+    let scaled = f32::from_bits(magnitude << 13) * 5.192_296_9e33;
+    let special = if magnitude >= 0x7c00 { 0x7f80_0000 } else { 0 };
+    f32::from_bits(scaled.to_bits() | special | u32::from(half & 0x8000) << 16)
+}
+
+/// f32 as fp16 bits, to nearest, ties to even.
+#[inline(always)]
+fn narrow(value: f32) -> u16 {
+    let magnitude = value.to_bits() & 0x7fff_ffff;
+    let normal = (magnitude.wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13).wrapping_sub(112 << 10);
+    // The unit in the last place of 0.5 .. 1 is that of subnormal fp16.
+    let small = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0x3f00_0000);
+    let finite = if magnitude < 0x3880_0000 { small } else { normal };
+    let limited = if magnitude < 0x4780_0000 { finite.min(0x7c00) } else { 0x7c00 };
+    let half = if magnitude > 0x7f80_0000 { 0x7e00 } else { limited };
+    half as u16 | (value.to_bits() >> 16 & 0x8000) as u16
 }
 
 impl Simd for Portable {
@@ -64,20 +91,17 @@ impl Simd for Portable {
     unsafe fn load_half(self, from: *const u16) -> F {
         // SAFETY: the caller promises LANES readable values.
         let halves = unsafe { from.cast::<[u16; LANES]>().read_unaligned() };
-        halves.map(|bits| f16::from_bits(bits).to_f32())
+        each(halves, widen)
     }
     #[inline(always)]
     unsafe fn store_half(self, to: *mut u16, value: F) {
-        let halves = value.map(|v| f16::from_f32(v).to_bits());
+        let halves = each(value, narrow);
         // SAFETY: the caller promises LANES writable values.
         unsafe { to.cast::<[u16; LANES]>().write_unaligned(halves) }
     }
     #[inline(always)]
     unsafe fn store_pairs(self, to: *mut f32, x: F, t: F) {
-        let mut pairs = [[0.0; 2]; LANES];
-        for lane in 0..LANES {
-            pairs[lane] = [x[lane], t[lane]];
-        }
+        let pairs = map(x, t, |x, t| [x, t]);
         // SAFETY: the caller promises twice LANES writable values.
         unsafe { to.cast::<[[f32; 2]; LANES]>().write_unaligned(pairs) }
     }
@@ -107,40 +131,32 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn fma(self, a: F, b: F, c: F) -> F {
-        let mut out = c;
-        for lane in 0..LANES {
-            out[lane] = multiply_add(a[lane], b[lane], c[lane]);
-        }
-        out
+        map3(a, b, c, multiply_add)
     }
     #[inline(always)]
     fn fma_where(self, keep: M, a: F, b: F, c: F) -> F {
-        let mut out = c;
-        for lane in 0..LANES {
-            let a = if keep[lane] { a[lane] } else { 0.0 };
-            out[lane] = multiply_add(a, b[lane], c[lane]);
-        }
-        out
+        let kept = map(keep, a, |keep, a| if keep { a } else { 0.0 });
+        map3(kept, b, c, multiply_add)
     }
     #[inline(always)]
     fn to_int(self, a: F) -> I {
-        a.map(|v| v as i32)
+        each(a, |v| v as i32)
     }
     #[inline(always)]
     fn to_int_nearest(self, a: F) -> I {
-        a.map(|v| v.round_ties_even() as i32)
+        each(a, |v| v.round_ties_even() as i32)
     }
     #[inline(always)]
     fn to_float(self, a: I) -> F {
-        a.map(|v| v as f32)
+        each(a, |v| v as f32)
     }
     #[inline(always)]
     fn bits(self, a: F) -> I {
-        a.map(|v| v.to_bits() as i32)
+        each(a, |v| v.to_bits() as i32)
     }
     #[inline(always)]
     fn from_bits(self, a: I) -> F {
-        a.map(|v| f32::from_bits(v as u32))
+        each(a, |v| f32::from_bits(v as u32))
     }
     #[inline(always)]
     fn splat_int(self, value: i32) -> I {
@@ -178,15 +194,15 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn shift_left<const BITS: u32>(self, a: I) -> I {
-        a.map(|v| v << BITS)
+        each(a, |v| v << BITS)
     }
     #[inline(always)]
     fn shift_right<const BITS: u32>(self, a: I) -> I {
-        a.map(|v| ((v as u32) >> BITS) as i32)
+        each(a, |v| ((v as u32) >> BITS) as i32)
     }
     #[inline(always)]
     fn shift_right_signed<const BITS: u32>(self, a: I) -> I {
-        a.map(|v| v >> BITS)
+        each(a, |v| v >> BITS)
     }
     #[inline(always)]
     fn max_int(self, a: I, b: I) -> I {
@@ -214,19 +230,11 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn select(self, mask: M, a: F, b: F) -> F {
-        let mut out = b;
-        for lane in 0..LANES {
-            out[lane] = if mask[lane] { a[lane] } else { b[lane] };
-        }
-        out
+        map3(mask, a, b, |mask, a, b| if mask { a } else { b })
     }
     #[inline(always)]
     fn select_int(self, mask: M, a: I, b: I) -> I {
-        let mut out = b;
-        for lane in 0..LANES {
-            out[lane] = if mask[lane] { a[lane] } else { b[lane] };
-        }
-        out
+        map3(mask, a, b, |mask, a, b| if mask { a } else { b })
     }
     #[inline(always)]
     fn sum(self, a: F) -> f32 {
@@ -243,8 +251,9 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn load_wide(self, from: *const f32) -> D {
         // SAFETY: the caller promises LANES / 2 readable values.
-        unsafe { from.cast::<[f32; LANES / 2]>().read_unaligned() }
-            .map(|value| f64::from(f32::from_bits(value.to_bits() & !0x1fff)))
+        let [a, b] = unsafe { from.cast::<[f32; LANES / 2]>().read_unaligned() };
+        let plain = |value: f32| f64::from(f32::from_bits(value.to_bits() & !0x1fff));
+        [plain(a), plain(b)]
     }
     #[inline(always)]
     unsafe fn store_wide(self, to: *mut f64, value: D) {
@@ -253,22 +262,16 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn sub_wide(self, a: D, b: D) -> D {
-        map(a, b, |a, b| a - b)
+        [a[0] - b[0], a[1] - b[1]]
     }
     #[inline(always)]
     fn fma_wide(self, a: D, b: D, c: D) -> D {
-        let mut out = c;
-        for lane in 0..LANES / 2 {
-            out[lane] = if HAS_FMA { a[lane].mul_add(b[lane], c[lane]) } else { a[lane] * b[lane] + c[lane] };
-        }
-        out
+        let lane = |a: f64, b: f64, c: f64| if HAS_FMA { a.mul_add(b, c) } else { a * b + c };
+        [lane(a[0], b[0], c[0]), lane(a[1], b[1], c[1])]
     }
     #[inline(always)]
     fn keep_wide(self, threshold: D, w: D, x: D) -> D {
-        let mut out = x;
-        for lane in 0..LANES / 2 {
-            out[lane] = if threshold[lane] <= w[lane].abs() { x[lane] } else { 0.0 };
-        }
-        out
+        let lane = |t: f64, w: f64, x: f64| if t <= w.abs() { x } else { 0.0 };
+        [lane(threshold[0], w[0], x[0]), lane(threshold[1], w[1], x[1])]
     }
 }
