@@ -43,7 +43,7 @@ fn fill(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest
     let program = aneforge_mil::emit(body, &emit_options, weights.blobs().map_err(blob)?)?;
     weights.finish().map_err(blob)?;
     write_file(&folder.join(TEXT), aneforge_mil::print(&program).as_bytes())?;
-    let (inputs, outputs) = ports(body);
+    let (inputs, outputs) = ports(&program);
     let manifest = Manifest {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_string(),

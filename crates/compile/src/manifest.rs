@@ -1,6 +1,6 @@
 //! `manifest.json`: what a bundle holds, for people and for whoever loads it.
 
-use aneforge_mil::{Body, TensorType};
+use aneforge_mil::{Port, Program, TensorType};
 use serde::{Deserialize, Serialize};
 
 /// Version of the manifest's layout.
@@ -57,9 +57,13 @@ impl PortEntry {
     }
 }
 
-/// The ports of a body as the manifest lists them: inputs, then outputs.
-pub fn ports(body: &Body) -> (Vec<PortEntry>, Vec<PortEntry>) {
-    let inputs = body.inputs.iter().map(|&id| PortEntry::new(&body.value(id).name, body.ty(id))).collect();
-    let outputs = body.outputs.iter().map(|output| PortEntry::new(&output.name, body.ty(output.value))).collect();
+/// The ports of a program's first function as its text names them: inputs, then outputs.
+pub fn ports(program: &Program) -> (Vec<PortEntry>, Vec<PortEntry>) {
+    let Some(function) = program.functions.first() else { return Default::default() };
+    let entry = |port: &Port| port.ty.as_tensor().map(|ty| PortEntry::new(&port.name, &ty));
+    let results: Vec<&Port> = function.inputs.iter().chain(function.body.iter().flat_map(|s| &s.outputs)).collect();
+    let inputs = function.inputs.iter().filter_map(entry).collect();
+    let named = |name: &String| results.iter().copied().find(|port| port.name == *name);
+    let outputs = function.outputs.iter().filter_map(named).filter_map(entry).collect();
     (inputs, outputs)
 }
