@@ -7,6 +7,7 @@ use half::f16;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Computation, HalfTensor, Program, Variation};
+use crate::emulated::Emulated;
 use crate::published::{PUBLISHED, Published, Status};
 use crate::reference::{ErrorSum, Host};
 use crate::workload::{WORKLOADS, Workload};
@@ -118,6 +119,14 @@ pub enum FingerprintError {
         /// Elements of the reference.
         expected: usize,
     },
+}
+
+/// Recomputes the selected figures on the emulators of their chips. Rows come in the order of the table.
+///
+/// # Errors
+/// [`FingerprintError`]; nothing is reported then.
+pub fn run(filter: &Filter, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<Row>, FingerprintError> {
+    run_with(filter, &mut |chip| Ok(Box::new(Emulated::open(chip)?)), progress)
 }
 
 /// Recomputes the selected figures with the engines that `open` gives. Rows come in the order of the

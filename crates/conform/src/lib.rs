@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod case;
+pub mod emulated;
 pub mod fingerprint;
 pub mod published;
 pub mod random;

@@ -1,0 +1,73 @@
+//! The workloads' programs as tensor graphs.
+
+use std::sync::Arc;
+
+use aneforge_core::{DType, Graph, Heads, Tensor, Weight, WeightError, Window, mha};
+
+use crate::case::{HalfTensor, Program, Projection, RowOperation};
+
+/// What the published norms add to a variance or mean square.
+const EPSILON: f64 = 1e-5;
+
+/// The program's result. Faults of the graph travel in the tensor and come out when it is compiled.
+///
+/// # Errors
+/// [`WeightError`] where a constant does not fill its shape.
+pub(super) fn build(program: &Program, inputs: &[HalfTensor]) -> Result<Tensor, WeightError> {
+    let graph = Graph::new();
+    let ports: Vec<Tensor> =
+        inputs.iter().enumerate().map(|(index, input)| graph.input(&format!("x{index}"), DType::Fp16, &input.shape)).collect();
+    let x = &ports[0];
+    Ok(match program {
+        Program::Linear { weights } => x.linear(&constant(&graph, weights)?, None),
+        Program::Convolutions { layers, relu } => convolutions(&graph, x, layers, *relu)?,
+        Program::Jacobi { weights, iterations } => {
+            let weights = constant(&graph, weights)?;
+            (0..*iterations).fold(x.clone(), |x, _| ports[1].sub(&x.linear(&weights, None)).mul(&ports[2]))
+        }
+        Program::Row { operation, gain, bias } => {
+            let optional = |tensor: &Option<HalfTensor>| tensor.as_ref().map(|tensor| constant(&graph, tensor)).transpose();
+            let (gain, bias) = (optional(gain)?, optional(bias)?);
+            match operation {
+                RowOperation::Relu => x.relu(),
+                RowOperation::Gelu => x.gelu("EXACT"),
+                RowOperation::Sum => x.reduce_sum(-1, true),
+                RowOperation::Softmax => x.softmax(-1),
+                RowOperation::LayerNorm => x.layer_norm(-1, gain.as_ref(), bias.as_ref(), EPSILON),
+                RowOperation::RmsNorm => x.rms_norm(-1, gain.as_ref(), EPSILON),
+            }
+        }
+        Program::Attention { projections, heads } => attention(&graph, x, projections, *heads)?,
+    })
+}
+
+fn convolutions(graph: &Graph, x: &Tensor, layers: &[Arc<HalfTensor>], relu: bool) -> Result<Tensor, WeightError> {
+    let window = Window::default().padding(1);
+    let mut result = x.clone();
+    let mut last: Option<(&Arc<HalfTensor>, Tensor)> = None;
+    for layer in layers {
+        let kernels = match &last {
+            Some((held, kernels)) if Arc::ptr_eq(held, layer) => kernels.clone(),
+            _ => constant(graph, layer)?,
+        };
+        result = result.conv(&kernels, None, &window);
+        if relu {
+            result = result.relu();
+        }
+        last = Some((layer, kernels));
+    }
+    Ok(result)
+}
+
+fn attention(graph: &Graph, x: &Tensor, projections: &[Projection], heads: usize) -> Result<Tensor, WeightError> {
+    let tensors: Vec<(Tensor, Tensor)> = projections
+        .iter()
+        .map(|projection| Ok((constant(graph, &projection.weights)?, constant(graph, &projection.bias)?)))
+        .collect::<Result<_, WeightError>>()?;
+    let pair = |index: usize| (&tensors[index].0, Some(&tensors[index].1));
+    Ok(mha(x, x, &Heads { query: pair(0), key: pair(1), value: pair(2), output: pair(3), heads }, None))
+}
+
+fn constant(graph: &Graph, tensor: &HalfTensor) -> Result<Tensor, WeightError> {
+    Ok(graph.weight(Weight::from_fp16(tensor.shape.clone(), &tensor.values)?))
+}
