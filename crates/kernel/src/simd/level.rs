@@ -102,7 +102,7 @@ impl Level {
     #[inline]
     pub(crate) fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
-            Kind::Portable => kernel.run(Portable),
+            Kind::Portable => enter_portable(kernel),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a `Level` of this kind comes from `available`, which detected the features.
             Kind::Avx2 => unsafe { enter_avx2(kernel) },
@@ -119,7 +119,14 @@ impl fmt::Display for Level {
     }
 }
 
+/// Never inlined, like the other two: nested kernels would pile up in one huge function.
+#[inline(never)]
+fn enter_portable<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Portable)
+}
+
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn enter_avx2<K: Kernel>(kernel: K) -> K::Output {
     // SAFETY: the caller has these features.
@@ -127,6 +134,7 @@ unsafe fn enter_avx2<K: Kernel>(kernel: K) -> K::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")]
 unsafe fn enter_avx512<K: Kernel>(kernel: K) -> K::Output {
     // SAFETY: the caller has these features.
