@@ -90,8 +90,11 @@ impl BlobFile {
         let code = descriptor.code;
         let dtype = dtype(code).ok_or_else(|| BlobError::DTypeCode { path: self.path_buf(), offset, code })?;
         let Descriptor { size, data, padding_bits, .. } = descriptor;
-        if data < RECORD as u64 {
-            return Err(contradiction(format!("the data would start at byte {data}, inside the file header")));
+        // Every known writer puts the data behind its descriptor, at once or at the next boundary. Anything else is a damaged offset,
+        // which would otherwise give other numbers without a word.
+        let behind = offset.saturating_add(RECORD as u64);
+        if data != behind && behind.checked_next_multiple_of(ALIGNMENT) != Some(data) {
+            return Err(contradiction(format!("the data would start at byte {data}, not behind the descriptor at byte {behind}")));
         }
         if padding_bits >= 8 || (padding_bits != 0 && (dtype.bits().is_multiple_of(8) || size == 0)) {
             return Err(contradiction(format!("{padding_bits} padding bits cannot be in {size} bytes of {dtype}")));
@@ -176,8 +179,7 @@ impl<'a> Iterator for BlobIter<'a> {
         let item = self.file.blob_at(offset);
         match &item {
             Ok(view) => {
-                // Data may lie anywhere; going on behind the descriptor at least keeps the walk moving forward.
-                self.next = (view.data_offset + view.bytes.len() as u64).max(offset + RECORD as u64);
+                self.next = view.data_offset + view.bytes.len() as u64;
                 self.found += 1;
             }
             Err(_) => self.done = true,
