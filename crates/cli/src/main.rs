@@ -1,1 +1,56 @@
-fn main() {}
+//! The `aneforge` command: parses its arguments, calls the library, prints.
+//!
+//! Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 a check failed, 2 wrong usage or bad
+//! input, 3 not possible on this machine.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod failure;
+mod output;
+mod progress;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+
+/// Compute on the Apple Neural Engine without Core ML, or anywhere else with the same program.
+#[derive(Parser)]
+#[command(version, propagate_version = true)]
+struct Command {
+    #[command(subcommand)]
+    name: Name,
+}
+
+#[derive(Subcommand)]
+enum Name {
+    Embed(commands::embed::Options),
+    Run(commands::run::Options),
+    Compile(commands::compile::Options),
+    Inspect(commands::inspect::Options),
+    Ops(commands::ops::Options),
+    Devices(commands::devices::Options),
+    Doctor(commands::doctor::Options),
+    Fingerprint(commands::fingerprint::Options),
+}
+
+fn main() -> ExitCode {
+    // clap prints its own messages and ends with 2 for wrong usage, 0 for --help and --version.
+    let command = Command::parse();
+    let done = match &command.name {
+        Name::Embed(options) => commands::embed::run(options),
+        Name::Run(options) => commands::run::run(options),
+        Name::Compile(options) => commands::compile::run(options),
+        Name::Inspect(options) => commands::inspect::run(options),
+        Name::Ops(options) => commands::ops::run(options),
+        Name::Devices(options) => commands::devices::run(options),
+        Name::Doctor(options) => commands::doctor::run(options),
+        Name::Fingerprint(options) => commands::fingerprint::run(options),
+    };
+    match done {
+        Ok(()) | Err(Failure::Pipe) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::note(&format!("error: {failure}"));
+            ExitCode::from(failure.code())
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `aneforge compile`
+
+use crate::failure::Failure;
+use crate::output;
+use aneforge::io::models::{self, Model, bert};
+use aneforge::io::{BUCKETS, ModelFolder, SafeTensors};
+use aneforge::{CompileOptions, Compiled, Dialect, Graph, Program, Target};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Compile a model to a bundle: one MIL program, its weights, a manifest.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Folder in Hugging Face layout (BERT), .safetensors in torchvision's layout (ResNet, ViT), a bundle, or graph text in a
+    /// .graph file.
+    model: PathBuf,
+    /// Folder to write; an older bundle there is replaced.
+    #[arg(short, long)]
+    output: PathBuf,
+    /// What to compile for: generic, or a chip such as m1 or m5.
+    #[arg(long, default_value = "generic")]
+    target: String,
+    /// Dialect of the text: modern is program(1.3) for ios18, old is program(1.0) for ios16.
+    #[arg(long, default_value = "modern", value_parser = ["modern", "old"])]
+    dialect: String,
+    /// Tokens per text, for sentence encoders.
+    #[arg(long, default_value_t = 128)]
+    bucket: usize,
+    /// Texts per program, for sentence encoders.
+    #[arg(long, default_value_t = 1)]
+    batch: usize,
+    /// Say what the passes did and what they nearly did.
+    #[arg(long)]
+    explain: bool,
+    /// Say how long each step took.
+    #[arg(long)]
+    timings: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    description: String,
+    target: String,
+    bundle: PathBuf,
+    operations: usize,
+    weight_bytes: u64,
+    notes: Vec<String>,
+    timings: Vec<Step>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    step: String,
+    milliseconds: f64,
+}
+
+/// Builds, compiles, writes.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let target: Target = options.target.parse().map_err(|error: aneforge::TargetError| Failure::input(&error))?;
+    let dialect = if options.dialect == "old" { Dialect::Old } else { Dialect::Modern };
+    let (description, compiled) = compile(options, &CompileOptions { target, dialect })?;
+    let start = std::time::Instant::now();
+    let manifest = compiled.write(&options.output)?;
+    let writing = start.elapsed();
+    let timings = compiled.timings.iter().map(|timing| (timing.pass.to_string(), timing.time));
+    let report = Report {
+        description,
+        target: target.to_string(),
+        bundle: options.output.clone(),
+        operations: compiled.body.operations.len(),
+        weight_bytes: manifest.files.iter().filter(|file| file.name == aneforge::compile::bundle::WEIGHTS).map(|file| file.bytes).sum(),
+        notes: compiled.notes.all().iter().map(note).collect(),
+        timings: timings
+            .chain([("writing".to_string(), writing)])
+            .map(|(step, time)| Step { step, milliseconds: time.as_secs_f64() * 1e3 })
+            .collect(),
+    };
+    print(options, &report)
+}
+
+fn note(note: &aneforge::compile::Note) -> String {
+    let kind = if note.applied { "did" } else { "near miss" };
+    format!("{} ({kind}) at {}: {}", note.pass, note.value, note.text)
+}
+
+fn print(options: &Options, report: &Report) -> Result<(), Failure> {
+    if options.json {
+        return output::json(report);
+    }
+    output::data(&format!(
+        "{}: {} operations, {} of weights, for {}, in {}",
+        report.description,
+        report.operations,
+        output::bytes(report.weight_bytes),
+        report.target,
+        report.bundle.display()
+    ))?;
+    if options.explain {
+        report.notes.iter().for_each(|note| output::note(note));
+    }
+    if options.timings {
+        let rows: Vec<_> =
+            report.timings.iter().map(|step| vec![step.step.clone(), format!("{:.3} ms", step.milliseconds)]).collect();
+        output::note(output::table(&rows, &[1]).trim_end());
+    }
+    Ok(())
+}
+
+fn compile(options: &Options, how: &CompileOptions) -> Result<(String, Compiled), Failure> {
+    let path = &options.model;
+    if path.is_dir() && path.join(aneforge::compile::bundle::TEXT).is_file() {
+        let program = Program::open(path)?;
+        return Ok((format!("program {}", path.display()), aneforge::compile::compile_body(program.body().clone(), how)?));
+    }
+    if path.extension().is_some_and(|extension| extension == "graph") {
+        let read = std::fs::read_to_string(path).map_err(|error| Failure::Input(format!("cannot read {}: {error}", path.display())))?;
+        let graph = Graph::parse(&read).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
+        let outputs: Vec<_> = graph.outputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+        return Ok((format!("graph {}", path.display()), aneforge::compile(&outputs, how)?));
+    }
+    let model = if path.is_dir() { sentence_encoder(path, options)? } else { classifier(path)? };
+    let compiled = aneforge::compile(&model.named_outputs(), how)?;
+    Ok((model.description, compiled))
+}
+
+fn sentence_encoder(folder: &Path, options: &Options) -> Result<Model, Failure> {
+    let folder = ModelFolder::open(folder)?;
+    let config = bert::BertConfig::read(folder.config())?;
+    if options.batch == 0 || options.bucket == 0 || options.bucket > config.positions {
+        return Err(Failure::Input(format!(
+            "--batch must be at least 1 and --bucket 1 to {} for this model; usual buckets are {BUCKETS:?}",
+            config.positions
+        )));
+    }
+    Ok(bert::build(&folder, &config, options.batch, options.bucket)?)
+}
+
+fn classifier(path: &Path) -> Result<Model, Failure> {
+    if path.extension().is_none_or(|extension| extension != "safetensors") {
+        return Err(Failure::Input(format!(
+            "{} is no model: expected a folder in Hugging Face layout, a .safetensors file, a bundle or a .graph file",
+            path.display()
+        )));
+    }
+    Ok(models::image_classifier(&SafeTensors::open(path)?)?)
+}

@@ -1,0 +1,170 @@
+//! `aneforge inspect`
+
+use crate::failure::Failure;
+use crate::output;
+use aneforge::Manifest;
+use aneforge::io::SafeTensors;
+use aneforge::mil::{BlobFile, Program as Text, Type};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Show what a bundle, a MIL text, a weight file or a safetensors file holds.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Bundle folder, model.mil, weights.bin or .safetensors.
+    path: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A program text in short.
+#[derive(Serialize)]
+struct Outline {
+    version: String,
+    functions: Vec<FunctionOutline>,
+}
+
+#[derive(Serialize)]
+struct FunctionOutline {
+    name: String,
+    opset: String,
+    inputs: Vec<Row>,
+    outputs: Vec<String>,
+    operations: BTreeMap<String, usize>,
+}
+
+/// A named piece of data.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    ty: String,
+    bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Weights {
+    weights: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Bundle {
+    manifest: Manifest,
+    program: Outline,
+    weights: Vec<Row>,
+}
+
+/// Reads and tells; the kind of file is told by its name.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let path = &options.path;
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if path.is_dir() {
+        return bundle(path, options.json);
+    }
+    match extension {
+        "mil" => {
+            let outline = outline(path)?;
+            if options.json { output::json(&outline) } else { output::data(&show_outline(&outline)) }
+        }
+        "bin" => weights(blobs(path)?, options.json),
+        "safetensors" => {
+            let file = SafeTensors::open(path)?;
+            let row = |(name, info): (&str, &aneforge::io::TensorInfo)| Row {
+                name: name.to_string(),
+                ty: info.ty.to_string(),
+                bytes: Some(info.bytes as u64),
+            };
+            weights(file.tensors().map(row).collect(), options.json)
+        }
+        _ => Err(Failure::Input(format!(
+            "{} is neither a bundle folder nor a .mil, .bin or .safetensors file",
+            path.display()
+        ))),
+    }
+}
+
+fn bundle(folder: &Path, json: bool) -> Result<(), Failure> {
+    let path = folder.join(aneforge::compile::bundle::MANIFEST);
+    let text = read(&path)?;
+    let manifest: Manifest = serde_json::from_str(&text)
+        .map_err(|error| Failure::Input(format!("{} is not a manifest that this version reads: {error}", path.display())))?;
+    let program = outline(&folder.join(aneforge::compile::bundle::TEXT))?;
+    let blobs = blobs(&folder.join(aneforge::compile::bundle::WEIGHTS))?;
+    if json {
+        return output::json(&Bundle { manifest, program, weights: blobs });
+    }
+    let size: u64 = blobs.iter().filter_map(|row| row.bytes).sum();
+    let mut shown = format!("bundle for {}, written by version {}\n", manifest.target, manifest.version);
+    shown.push_str(&show_outline(&program));
+    for output in &manifest.outputs {
+        shown.push_str(&format!("  output {} {} {}\n", output.name, output.dtype, output::shape(&output.shape)));
+    }
+    shown.push_str(&format!("{} weight(s), {}\n", blobs.len(), output::bytes(size)));
+    output::data(&shown)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::Input(format!("cannot read {}: {error}", path.display())))
+}
+
+fn outline(path: &Path) -> Result<Outline, Failure> {
+    let program: Text =
+        aneforge::mil::parse(&read(path)?).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
+    let functions = program
+        .functions
+        .into_iter()
+        .map(|function| {
+            let mut operations = BTreeMap::new();
+            for statement in &function.body {
+                *operations.entry(statement.op.clone()).or_insert(0) += 1;
+            }
+            let row = |name: String, ty: &Type| Row { name, ty: ty.to_string(), bytes: None };
+            FunctionOutline {
+                inputs: function.inputs.into_iter().map(|port| row(port.name, &port.ty)).collect(),
+                name: function.name,
+                opset: function.opset,
+                outputs: function.outputs,
+                operations,
+            }
+        })
+        .collect();
+    Ok(Outline { version: format!("{}.{}", program.version.0, program.version.1), functions })
+}
+
+fn show_outline(outline: &Outline) -> String {
+    let mut text = format!("program {}\n", outline.version);
+    for function in &outline.functions {
+        let constants = function.operations.get("const").copied().unwrap_or(0);
+        let all: usize = function.operations.values().sum();
+        text.push_str(&format!("function {} for {}: {} operations, {constants} constants\n", function.name, function.opset, all - constants));
+        for input in &function.inputs {
+            text.push_str(&format!("  input {} {}\n", input.name, input.ty));
+        }
+        text.push_str(&format!("  returns {}\n", function.outputs.join(", ")));
+        let mut counts: Vec<_> = function.operations.iter().filter(|(op, _)| *op != "const").collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let rows: Vec<_> = counts.iter().map(|(op, count)| vec![format!("  {count:>5}"), (*op).clone()]).collect();
+        text.push_str(&output::table(&rows, &[]));
+    }
+    text
+}
+
+fn blobs(path: &Path) -> Result<Vec<Row>, Failure> {
+    let file = BlobFile::open(path).map_err(|error| Failure::input(&error))?;
+    file.iter()
+        .map(|blob| {
+            let blob = blob.map_err(|error| Failure::input(&error))?;
+            Ok(Row { name: format!("at {}", blob.offset), ty: blob.dtype.keyword().to_string(), bytes: Some(blob.bytes.len() as u64) })
+        })
+        .collect()
+}
+
+fn weights(rows: Vec<Row>, json: bool) -> Result<(), Failure> {
+    if json {
+        return output::json(&Weights { weights: rows });
+    }
+    let cells: Vec<_> =
+        rows.iter().map(|row| vec![row.name.clone(), row.ty.clone(), row.bytes.map_or(String::new(), output::bytes)]).collect();
+    output::data(&output::table(&cells, &[2]))
+}

@@ -1,0 +1,10 @@
+//! One module per command, each with its options and its `run`.
+
+pub mod compile;
+pub mod devices;
+pub mod doctor;
+pub mod embed;
+pub mod fingerprint;
+pub mod inspect;
+pub mod ops;
+pub mod run;

@@ -1,0 +1,205 @@
+//! `aneforge run`
+
+use crate::failure::Failure;
+use crate::output;
+use aneforge::io::NpyArray;
+use aneforge::{DType, HostArray, Port, Program};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Execute a compiled bundle on arrays from .npy files.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Bundle: the folder that `aneforge compile` wrote.
+    bundle: PathBuf,
+    /// An input as name=file.npy; once for each input.
+    #[arg(long, value_name = "NAME=FILE", value_parser = assignment)]
+    input: Vec<(String, PathBuf)>,
+    /// Where results go: a folder, or name=file.npy once for each output wanted.
+    #[arg(long, value_name = "FOLDER|NAME=FILE")]
+    output: Vec<String>,
+    /// Where to run: auto, cpu, reference, null, emulator:<chip>.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Convert inputs to the element types that the program takes.
+    #[arg(long)]
+    cast: bool,
+    /// Say how long each step of the device's plan took, the longest first.
+    #[arg(long)]
+    profile: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    device: String,
+    milliseconds: f64,
+    steps: Vec<Step>,
+    outputs: Vec<Summary>,
+}
+
+/// One step of the device's plan with its time.
+#[derive(Serialize)]
+struct Step {
+    name: String,
+    operators: Vec<&'static str>,
+    kernel: String,
+    microseconds: f64,
+}
+
+/// One result in short.
+#[derive(Serialize)]
+struct Summary {
+    name: String,
+    dtype: String,
+    shape: Vec<usize>,
+    least: f64,
+    greatest: f64,
+    mean: f64,
+    file: Option<PathBuf>,
+}
+
+fn assignment(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_string(), PathBuf::from(file))),
+        _ => Err("expected name=file.npy".to_string()),
+    }
+}
+
+/// Reads, executes, writes.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let device = aneforge::open(&options.device)?;
+    let executable = device.load(&Arc::new(Program::open(&options.bundle)?))?;
+    let targets = targets(&options.output, executable.outputs())?;
+    let inputs = inputs(options, executable.inputs())?;
+    let buffers: Vec<&[u8]> = inputs.iter().map(HostArray::bytes).collect();
+    let mut results: Vec<Vec<u8>> = executable.outputs().iter().map(|port| vec![0; port.byte_length()]).collect();
+    let mut slices: Vec<&mut [u8]> = results.iter_mut().map(Vec::as_mut_slice).collect();
+    let start = Instant::now();
+    let times = if options.profile {
+        executable.profile(&buffers, &mut slices)?
+    } else {
+        executable.execute(&buffers, &mut slices)?;
+        Vec::new()
+    };
+    let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+    let mut steps: Vec<Step> = executable
+        .report()
+        .steps
+        .into_iter()
+        .zip(times)
+        .map(|(step, time)| Step { name: step.name, operators: step.ops, kernel: step.kernel, microseconds: time.as_secs_f64() * 1e6 })
+        .collect();
+    steps.sort_by(|a, b| b.microseconds.total_cmp(&a.microseconds));
+    let mut report = Report { device: device.name().to_string(), milliseconds, steps, outputs: Vec::new() };
+    for ((port, bytes), file) in executable.outputs().iter().zip(results).zip(&targets) {
+        let array = NpyArray { ty: port.ty.clone(), bytes };
+        if let Some(file) = file {
+            array.write(file)?;
+        }
+        report.outputs.push(summary(&port.name, &array, file.clone()));
+    }
+    print(options, &report)
+}
+
+fn print(options: &Options, report: &Report) -> Result<(), Failure> {
+    if options.json {
+        return output::json(report);
+    }
+    let rows: Vec<_> = report
+        .outputs
+        .iter()
+        .map(|row| {
+            let range = format!("{:.6} .. {:.6}, mean {:.6}", row.least, row.greatest, row.mean);
+            let file = row.file.as_ref().map_or(String::new(), |file| file.display().to_string());
+            vec![row.name.clone(), row.dtype.clone(), output::shape(&row.shape), range, file]
+        })
+        .collect();
+    output::data(&output::table(&rows, &[]))?;
+    let steps = report.steps.iter().map(|step| {
+        vec![format!("{:.1} us", step.microseconds), step.name.clone(), step.operators.join("+"), step.kernel.clone()]
+    });
+    let steps = output::table(&steps.collect::<Vec<_>>(), &[0]);
+    if !steps.is_empty() {
+        output::note(steps.trim_end());
+    }
+    output::note(&format!("on {}: {:.3} ms", report.device, report.milliseconds));
+    Ok(())
+}
+
+/// The inputs in call order, each checked against its port before anything runs.
+fn inputs(options: &Options, ports: &[Port]) -> Result<Vec<HostArray>, Failure> {
+    let known = || ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ");
+    let given = |name: &str| options.input.iter().filter(|(given, _)| given == name).collect::<Vec<_>>();
+    if let Some((name, _)) = options.input.iter().find(|(name, _)| !ports.iter().any(|port| port.name == *name)) {
+        return Err(Failure::Input(format!("the program has no input {name:?}; it has {}", known())));
+    }
+    let read = |port: &Port| match given(&port.name)[..] {
+        [(_, path)] => read_input(path, port, options.cast),
+        [] => Err(Failure::Input(format!("input {:?} is missing: give --input {}=file.npy; the inputs are {}", port.name, port.name, known()))),
+        _ => Err(Failure::Input(format!("input {:?} is given more than once", port.name))),
+    };
+    ports.iter().map(read).collect()
+}
+
+fn read_input(path: &Path, port: &Port, cast: bool) -> Result<HostArray, Failure> {
+    let array = NpyArray::read(path)?;
+    let wrong = |what: String| Failure::Input(format!("input {:?} from {}: {what}", port.name, path.display()));
+    if array.ty.shape != port.ty.shape {
+        let (found, expected) = (output::shape(&array.ty.shape), output::shape(&port.ty.shape));
+        return Err(wrong(format!("has shape {found}, the program takes {expected}")));
+    }
+    if array.ty.dtype == port.ty.dtype {
+        return HostArray::from_bytes(array.ty.dtype, array.ty.shape, array.bytes).map_err(|error| wrong(error.to_string()));
+    }
+    if !cast {
+        let problem = format!("holds {}, the program takes {}; convert it or add --cast", array.ty.dtype, port.ty.dtype);
+        return Err(wrong(problem));
+    }
+    let values: Vec<f64> = aneforge::mil::unpack(array.ty.dtype, &array.bytes, array.ty.count()).unwrap_or_default();
+    HostArray::from_f64(port.ty.dtype, port.ty.shape.clone(), &values).map_err(|error| wrong(error.to_string()))
+}
+
+/// A file for each output, or none.
+fn targets(given: &[String], ports: &[Port]) -> Result<Vec<Option<PathBuf>>, Failure> {
+    let mut targets = vec![None; ports.len()];
+    for text in given {
+        match assignment(text) {
+            Ok((name, file)) => {
+                let position = ports.iter().position(|port| port.name == name);
+                let known = || ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ");
+                let position =
+                    position.ok_or_else(|| Failure::Input(format!("the program has no output {name:?}; it has {}", known())))?;
+                targets[position] = Some(file);
+            }
+            Err(_) => {
+                let folder = Path::new(text);
+                if !folder.is_dir() {
+                    return Err(Failure::Input(format!("--output {text}: no such folder, and not of the form name=file.npy")));
+                }
+                for (port, target) in ports.iter().zip(&mut targets) {
+                    *target = Some(folder.join(format!("{}.npy", port.name)));
+                }
+            }
+        }
+    }
+    Ok(targets)
+}
+
+fn summary(name: &str, array: &NpyArray, file: Option<PathBuf>) -> Summary {
+    let values = aneforge::mil::unpack(array.ty.dtype, &array.bytes, array.ty.count()).unwrap_or_default();
+    let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(f64::NAN);
+    Summary {
+        name: name.to_string(),
+        dtype: DType::keyword(array.ty.dtype).to_string(),
+        shape: array.ty.shape.clone(),
+        least: fold(f64::min),
+        greatest: fold(f64::max),
+        mean: values.iter().sum::<f64>() / values.len().max(1) as f64,
+        file,
+    }
+}
