@@ -70,6 +70,9 @@ pub(crate) fn check_rows(rows: Rows<'_>, k: usize, scratch: usize) {
     }
 }
 
+/// Bytes of rows that a job keeps in the second cache beside its panels.
+const ROW_BLOCK: usize = 1 << 20;
+
 /// How a product of `m` rows and `panels` panels is cut into jobs: row blocks x panel groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Split {
@@ -81,11 +84,13 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// `most` rows fit one tile. A job reuses its panels over several tiles and its rows over
-    /// several panels; cutting goes on until every thread has a few jobs to choose from.
-    pub(crate) fn new(m: usize, panels: usize, most: usize, threads: usize) -> Self {
+    /// `most` rows of `row_bytes` fit one tile. A job reuses its panels over as many tiles as the
+    /// second cache holds rows, and its rows over several panels; cutting goes on until every
+    /// thread has a few jobs to choose from.
+    pub(crate) fn new(m: usize, panels: usize, most: usize, row_bytes: usize, threads: usize) -> Self {
         let tiles = m.div_ceil(most);
-        let mut split = Self { m, panels, row_blocks: tiles.div_ceil(8), panel_groups: 1, most };
+        let block = (ROW_BLOCK / (row_bytes * most).max(1)).max(2);
+        let mut split = Self { m, panels, row_blocks: tiles.div_ceil(block), panel_groups: 1, most };
         let enough = if threads == 1 { 1 } else { 8 * threads };
         while split.jobs() < enough && split.panel_groups < panels {
             split.panel_groups = (split.panel_groups * 2).min(panels);
@@ -132,7 +137,7 @@ fn product<T: Stored>(
     let level = weights.level();
     let most = level.dispatch(TileRows);
     let panels = weights.n().div_ceil(level.panel_width());
-    let split = Split::new(m, panels, most, context.pool.threads());
+    let split = Split::new(m, panels, most, 4 * weights.k(), context.pool.threads());
     context.pool.run(split.jobs(), &|job, _| {
         let (row_range, panel_range) = split.job(job);
         level.dispatch(Block { level, scratch, rows, panels: weights.data(), k: weights.k(), row_range, panel_range, sink });
@@ -193,5 +198,33 @@ impl<T: Stored> Kernel for Block<'_, T> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_cover_every_row_and_panel_once() {
+        for (m, panels, most, row_bytes, threads) in
+            [(1, 1, 14, 4, 2), (49, 16, 14, 18_432, 2), (3136, 2, 14, 2304, 4), (197, 96, 12, 3072, 2), (5, 300, 4, 64, 8)]
+        {
+            let split = Split::new(m, panels, most, row_bytes, threads);
+            let mut seen = vec![0_u8; m * panels];
+            for job in 0..split.jobs() {
+                let (rows, panel_range) = split.job(job);
+                for row in rows {
+                    panel_range.clone().for_each(|panel| seen[row * panels + panel] += 1);
+                }
+            }
+            assert!(seen.iter().all(|&count| count == 1), "{split:?}");
+        }
+    }
+
+    #[test]
+    fn tails_are_balanced() {
+        let sizes: Vec<usize> = (0..4).map(|index| tile_edge(49, 4, index + 1) - tile_edge(49, 4, index)).collect();
+        assert_eq!(sizes, [13, 12, 12, 12]);
     }
 }

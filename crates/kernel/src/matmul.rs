@@ -147,7 +147,7 @@ pub fn matmul(
         });
     }
     let (left, right) = (&*left, &*right);
-    let split = Split::new(m, panels, level.dispatch(TileRows), context.pool.threads().div_ceil(count));
+    let split = Split::new(m, panels, level.dispatch(TileRows), 4 * k, context.pool.threads().div_ceil(count));
     let sinks = Shared::new(output);
     let per = split.jobs();
     context.pool.run(count * per, &|job, _| {

@@ -287,7 +287,8 @@ mod tests {
     #[test]
     fn exact_operations_equal_their_scalar_twins() {
         let (a, b) = pairs();
-        let cases: [(Binary, fn(f16, f16) -> f16); 6] = [
+        type Twin = fn(f16, f16) -> f16;
+        let cases: [(Binary, Twin); 6] = [
             (Binary::Add, scalar::add),
             (Binary::Sub, scalar::sub),
             (Binary::Mul, scalar::mul),

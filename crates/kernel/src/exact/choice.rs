@@ -119,3 +119,49 @@ impl Choice {
 fn exponent(magnitude: f32) -> i32 {
     ((magnitude.to_bits() >> 23) as i32 - 127).max(-14)
 }
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::super::super::simd::Level;
+    use super::super::super::types::Context;
+    use super::super::super::{Pool, types::Bases};
+    use super::super::entry::entered_len;
+    use super::super::gemm::enter_dense;
+    use super::super::{ExactWeights, MacRules};
+    use super::*;
+
+    fn choose(x: &[f32], w: &[f32], rules: MacRules) -> (FormChoice, usize) {
+        let k = x.len();
+        let context = Context { pool: Pool::global(), level: Level::PORTABLE };
+        let halves = |values: &[f32]| values.iter().map(|&value| f16::from_f32(value)).collect::<Vec<_>>();
+        let weights = ExactWeights::from_rows(context.level, 1, k, &halves(w), rules);
+        let mut scratch = vec![0.0; entered_len(k)];
+        let entered = enter_dense(context, &halves(x), &weights, &mut scratch);
+        let bases = Bases::Strided { start: 0, stride: k, count: 1 };
+        let norms = RowNorms::new(&entered, bases, 0..1, &weights.dense);
+        let choice = Choice::new(&norms, &entered, &weights, 0, &weights.dense);
+        (choice.form, choice.chunks)
+    }
+
+    #[test]
+    fn the_cheapest_form_that_can_be_proved_is_chosen() {
+        let rules = MacRules::DEFAULT;
+        let k = 256;
+        let constant = |value: f32| vec![value; k];
+        assert_eq!(choose(&constant(0.1), &constant(0.1), rules), (FormChoice::Plain, 1));
+        assert_eq!(choose(&constant(0.001), &constant(0.001), rules), (FormChoice::Masked, 1));
+        // Eight blocks of 32: norms of 31.5 fit only one by one, of 4 in chunks of several.
+        assert_eq!(choose(&constant(1.0), &constant(1.0), rules), (FormChoice::Plain, 8));
+        assert_eq!(choose(&constant(0.5), &constant(0.5), rules), (FormChoice::Plain, 2));
+        assert_eq!(choose(&constant(7.0), &constant(7.0), rules).0, FormChoice::Integer);
+        assert_eq!(choose(&constant(9.0), &constant(9.0), rules).0, FormChoice::Wide);
+        assert_eq!(choose(&constant(1000.0), &constant(1000.0), rules).0, FormChoice::Wide);
+        assert_eq!(choose(&constant(60_000.0), &constant(60_000.0), rules).0, FormChoice::Scalar);
+        assert_eq!(choose(&constant(f32::INFINITY), &constant(0.0), rules).0, FormChoice::Scalar);
+        let saturating = MacRules { saturate_partials: true, ..rules };
+        assert_eq!(choose(&constant(7.0), &constant(7.0), saturating).0, FormChoice::Integer);
+        assert_eq!(choose(&constant(1000.0), &constant(1000.0), saturating).0, FormChoice::Scalar);
+    }
+}

@@ -90,7 +90,7 @@ pub(crate) fn product_into(context: Context<'_>, left: &Left<'_>, weights: &Exac
     let m = left.bases.count();
     let level = weights.level();
     let panels = weights.n().div_ceil(level.panel_width());
-    let split = Split::new(m, panels, level.dispatch(ExactRows), context.pool.threads());
+    let split = Split::new(m, panels, level.dispatch(ExactRows), 8 * weights.k(), context.pool.threads());
     context.pool.run(split.jobs(), &|job, _| {
         let (row_range, panel_range) = split.job(job);
         level.dispatch(Block { level, left, weights, row_range, panel_range, sink });

@@ -132,7 +132,8 @@ impl Winograd {
         let level = self.weights[0].level();
         let sink = ExactSink::new(epilogue, output, shape.batch * height * width, shape.channels_out);
         let panels = shape.channels_out.div_ceil(level.panel_width());
-        let split = Split::new(self.bases[0].len(), panels, level.dispatch(ExactRows), context.pool.threads());
+        let split =
+            Split::new(self.bases[0].len(), panels, level.dispatch(ExactRows), 32 * self.weights[0].k(), context.pool.threads());
         context.pool.run(split.jobs(), &|job, _| {
             let (row_range, panel_range) = split.job(job);
             level.dispatch(Block { level, plan: self, lefts: &lefts, width, row_range, panel_range, sink });

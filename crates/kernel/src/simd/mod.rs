@@ -80,6 +80,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn to_int_nearest(self, a: Self::F) -> Self::I;
     fn to_float(self, a: Self::I) -> Self::F;
     fn bits(self, a: Self::F) -> Self::I;
+    #[allow(clippy::wrong_self_convention)]
     fn from_bits(self, a: Self::I) -> Self::F;
 
     fn splat_int(self, value: i32) -> Self::I;

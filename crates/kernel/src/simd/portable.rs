@@ -40,7 +40,7 @@ fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
 #[inline(always)]
 fn widen(half: u16) -> f32 {
     let magnitude = u32::from(half & 0x7fff);
-    let scaled = f32::from_bits(magnitude << 13) * 5.192_296_9e33;
+    let scaled = f32::from_bits(magnitude << 13) * 5.192_297e33;
     let special = if magnitude >= 0x7c00 { 0x7f80_0000 } else { 0 };
     f32::from_bits(scaled.to_bits() | special | u32::from(half & 0x8000) << 16)
 }
