@@ -216,7 +216,7 @@ impl Computation {
             | Self::Jacobi { .. }
             | Self::Streaming { operation: RowOperation::Relu, .. } => Variation::None,
             Self::ConvolutionSweep { .. } | Self::ConvolutionStack { .. } | Self::Stencil { .. } => Variation::ConvolutionForm,
-            Self::Streaming { .. } | Self::Normalisation { .. } | Self::Attention { .. } => Variation::Family,
+            Self::Streaming { .. } | Self::Normalisation { .. } | Self::Attention { .. } => Variation::Generation,
         }
     }
 }
@@ -228,6 +228,6 @@ pub enum Variation {
     None,
     /// By the form in which the chip runs convolutions.
     ConvolutionForm,
-    /// By the engine's generation.
-    Family,
+    /// By the engine's generation: the stand-ins for reductions differ before and from A15 on.
+    Generation,
 }

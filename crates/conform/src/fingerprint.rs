@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aneforge_core::Chip;
+use aneforge_core::{Chip, Family};
 use half::f16;
 use serde::{Deserialize, Serialize};
 
@@ -218,7 +218,7 @@ fn same_rules(computation: Computation, left: &Chip, right: &Chip) -> bool {
     match computation.variation() {
         Variation::None => true,
         Variation::ConvolutionForm => left.winograd == right.winograd,
-        Variation::Family => left.family == right.family,
+        Variation::Generation => (left.winograd, left.family < Family::A15) == (right.winograd, right.family < Family::A15),
     }
 }
 

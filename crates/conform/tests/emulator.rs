@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use aneforge_conform::fingerprint::{Filter, Row, run};
+use aneforge_conform::published::PUBLISHED;
 
 /// Recomputes the workloads whose name holds the text, and prints how long each took.
 fn report(workload: &str) -> Vec<Row> {
@@ -54,4 +55,33 @@ fn modelled_operators_come_out_at_the_published_size() {
             assert!((0.3..3.0).contains(&ratio), "{row:?}");
         }
     }
+}
+
+#[test]
+fn every_chip_is_right_on_its_own_emulator_too() {
+    // A run over all chips computes shared rules once; here each chip's own emulator answers.
+    let mut chips: Vec<&str> = PUBLISHED.iter().flat_map(|published| published.chips).copied().collect();
+    chips.sort_unstable();
+    chips.dedup();
+    for chip in chips {
+        for workload in ["gemm/n=512", "gemm/n=1024", "conv single", "conv/c=64", "stencil", "jacobi", "sweep [256,4096]"] {
+            let filter = Filter { workload: Some(workload.to_string()), chip: Some(chip.to_string()) };
+            for row in run(&filter, &mut |_| ()).unwrap() {
+                assert_eq!(row.chips, chip);
+                assert!(row.holds(), "{row:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_has_exactly_the_published_keys() {
+    let filter = Filter { workload: Some("GEMM floor".to_string()), chip: Some("M1".to_string()) };
+    let rows = serde_json::to_value(run(&filter, &mut |_| ()).unwrap()).unwrap();
+    let keys: Vec<&String> = rows[0].as_object().unwrap().keys().collect();
+    let mut expected = ["workload", "chips", "published", "ours", "difference", "status"];
+    expected.sort_unstable();
+    assert_eq!(keys, expected);
+    assert_eq!((rows[0]["chips"].as_str(), rows[0]["status"].as_str()), (Some("m1"), Some("exact")));
+    assert!(run(&Filter { workload: Some("no such".to_string()), chip: None }, &mut |_| ()).unwrap().is_empty());
 }

@@ -1,5 +1,7 @@
 //! Matrix products as chains of fused multiply-adds, the arithmetic of the hosts' BLAS and einsum.
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
@@ -54,6 +56,10 @@ const JOB_COLUMNS: usize = 32;
 /// fused multiply-add.
 const ROWS: usize = 4;
 
+/// Terms taken at a time, so that the packed columns stay in the first caches. The sums are carried
+/// from one stretch to the next: the chain is the same.
+const DEPTH_BLOCK: usize = 512;
+
 /// `left [rows, depth] * right [depth, columns]`, row-major.
 ///
 /// Each result is ONE chain over the depth: it starts at zero and takes one fused multiply-add per
@@ -96,37 +102,57 @@ impl<T: Real> WithSimd for Job<'_, T> {
     fn with_simd<S: Simd>(self, simd: S) -> Vec<T> {
         let width = 2 * size_of::<T::Register<S>>() / size_of::<T>();
         let mut block = vec![T::ZERO; self.rows * JOB_COLUMNS];
-        let mut panel = vec![T::ZERO; self.depth * width];
+        let mut panel = vec![T::ZERO; DEPTH_BLOCK.min(self.depth) * width];
         for start in (0..JOB_COLUMNS).step_by(width) {
             let first = self.first_column + start;
             let filled = width.min(self.columns.saturating_sub(first));
             if filled == 0 {
                 break;
             }
-            for (step, lanes) in panel.chunks_exact_mut(width).enumerate() {
-                lanes.fill(T::ZERO);
-                lanes[..filled].copy_from_slice(&self.right[step * self.columns + first..][..filled]);
-            }
-            let panel = T::registers::<S>(&panel);
-            for row in (0..self.rows).step_by(ROWS) {
-                // The last rows are repeated where fewer than a tile are left: same sums, stored once.
-                let lines: [&[T]; ROWS] =
-                    std::array::from_fn(|offset| &self.left[(row + offset).min(self.rows - 1) * self.depth..][..self.depth]);
-                let sums = tile::<T, S>(simd, lines, panel);
-                for (offset, sums) in sums.iter().enumerate().take(self.rows - row) {
-                    let target = &mut block[(row + offset) * JOB_COLUMNS + start..][..width];
-                    T::registers_mut::<S>(target).copy_from_slice(sums);
+            for from in (0..self.depth).step_by(DEPTH_BLOCK) {
+                let to = self.depth.min(from + DEPTH_BLOCK);
+                for (step, lanes) in (from..to).zip(panel.chunks_exact_mut(width)) {
+                    lanes.fill(T::ZERO);
+                    lanes[..filled].copy_from_slice(&self.right[step * self.columns + first..][..filled]);
                 }
+                let panel = T::registers::<S>(&panel[..(to - from) * width]);
+                self.carry_on(simd, from..to, panel, &mut block[start..]);
             }
         }
         block
     }
 }
 
+impl<T: Real> Job<'_, T> {
+    /// Takes every row's sums (at `sums`, one line of [`JOB_COLUMNS`] per row) over a stretch of the depth.
+    #[inline(always)]
+    fn carry_on<S: Simd>(&self, simd: S, depth: Range<usize>, panel: &[T::Register<S>], sums: &mut [T]) {
+        let width = 2 * size_of::<T::Register<S>>() / size_of::<T>();
+        for row in (0..self.rows).step_by(ROWS) {
+            // The last rows are repeated where fewer than a tile are left: same sums, stored once.
+            let lines: [&[T]; ROWS] = std::array::from_fn(|offset| {
+                let line = (row + offset).min(self.rows - 1) * self.depth;
+                &self.left[line + depth.start..line + depth.end]
+            });
+            let mut tile = [[T::splat(simd, T::ZERO); 2]; ROWS];
+            for (offset, tile) in tile.iter_mut().enumerate().take(self.rows - row) {
+                tile.copy_from_slice(T::registers::<S>(&sums[(row + offset) * JOB_COLUMNS..][..width]));
+            }
+            let tile = carry_tile::<T, S>(simd, lines, panel, tile);
+            for (offset, tile) in tile.iter().enumerate().take(self.rows - row) {
+                T::registers_mut::<S>(&mut sums[(row + offset) * JOB_COLUMNS..][..width]).copy_from_slice(tile);
+            }
+        }
+    }
+}
+
 #[inline(always)]
-fn tile<T: Real, S: Simd>(simd: S, lines: [&[T]; ROWS], panel: &[T::Register<S>]) -> [[T::Register<S>; 2]; ROWS] {
-    let zero = T::splat(simd, T::ZERO);
-    let mut sums = [[zero; 2]; ROWS];
+fn carry_tile<T: Real, S: Simd>(
+    simd: S,
+    lines: [&[T]; ROWS],
+    panel: &[T::Register<S>],
+    mut sums: [[T::Register<S>; 2]; ROWS],
+) -> [[T::Register<S>; 2]; ROWS] {
     let [first, second, third, fourth] = lines;
     let factors = first.iter().zip(second).zip(third).zip(fourth);
     for (lanes, (((&first, &second), &third), &fourth)) in panel.chunks_exact(2).zip(factors) {
@@ -147,7 +173,7 @@ mod tests {
     #[test]
     fn every_result_is_the_scalar_chain_bit_for_bit() {
         let mut generator = Generator::from_seed(3);
-        for (rows, depth, columns) in [(1, 1, 1), (5, 37, 33), (4, 129, 16), (9, 64, 3), (3, 8, 0)] {
+        for (rows, depth, columns) in [(1, 1, 1), (5, 37, 33), (4, 129, 16), (9, 64, 3), (3, 8, 0), (6, 1300, 40)] {
             let left = generator.normals_f32(rows * depth);
             let right = generator.normals_f32(depth * columns);
             let product = chain_product(&left, &right, depth);
