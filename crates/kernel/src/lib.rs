@@ -34,11 +34,11 @@
 //! gemm::dense(cx, &[f16] /* [M][K] */, m, &PackedWeights, ep, &mut [f32] /* M * K */, Output<f16>)
 //!
 //! MatmulShape { batch: [usize; 2], m, n, k }
-//! matmul::scratch_len(level, threads, shape) -> usize
+//! matmul::scratch_len(level, &shape) -> usize
 //! matmul::matmul(cx, MatmulShape, x: Operand /* [M][K] */, y: Operand /* [K][N] */, ep,
 //!                &mut [f32], out: &mut [f16], out_place: Place)
 //! AttentionShape { batch, heads, queries, keys, width, value_width }
-//! matmul::attention_scratch_len(level, threads, shape) -> usize
+//! matmul::attention_scratch_len(level, threads, &shape) -> usize
 //! matmul::attention(cx, AttentionShape, q, k, v: Operand /* [S][D], batch_strides = (batch, head) */,
 //!                scale: f32, mask: Option<Operand> /* [queries][keys], added to scaled scores */,
 //!                &mut [f32], out: &mut [f16], Place)
@@ -68,7 +68,7 @@
 //!                  beta: Option<&[f32]>, epsilon, &mut [f16])
 //! norm::rms_norm(cx, width, &[f16], gamma, epsilon, &mut [f16])
 //!
-//! spatial::max_pool(cx, PoolShape, &[f16], &mut [f16])    spatial::average_pool(cx, PoolShape, ..)
+//! spatial::max_pool(cx, PoolShape, &[f16], &mut [f16]) -> Result    spatial::average_pool(cx, PoolShape, ..)
 //! spatial::global_average(cx, batch, pixels, channels, &[f16], &mut [f16])
 //! spatial::transpose(cx, batch, rows, columns, &[f16], &mut [f16])   also NCHW <-> NHWC
 //! ```

@@ -41,6 +41,7 @@ impl Level {
 
     /// All levels of this processor, slowest first.
     pub fn available() -> Vec<Level> {
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
         let mut levels = vec![Level::PORTABLE];
         #[cfg(target_arch = "x86_64")]
         {

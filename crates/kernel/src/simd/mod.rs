@@ -1,8 +1,8 @@
 //! The vector vocabulary of the kernels and the choice of instruction set.
 //!
-//! A kernel is written once, generic over [`Simd`], and runs at every [`Level`]. The
+//! A kernel is written once, generic over `Simd`, and runs at every [`Level`]. The
 //! implementors are zero-sized tokens: a token for an instruction set exists only after the
-//! processor was asked for it, which is what makes its methods safe to call. [`Level::dispatch`]
+//! processor was asked for it, which is what makes its methods safe to call. `Level::dispatch`
 //! is the only place that enters a function compiled for more than the baseline instructions;
 //! everything generic is `#[inline(always)]` so that it ends up inside such a function.
 
