@@ -50,7 +50,8 @@ pub use aneforge_runtime as runtime;
 
 pub use aneforge_compile::{CompileError, CompileOptions, Compiled, Manifest, compile};
 pub use aneforge_core::{
-    Array, Axes, Chip, DType, Graph, GraphError, HostArray, HostError, Target, TargetError, Tensor, TensorType, Weight, Window, attention, backward, chips, concat, mha, stack,
+    Array, Axes, Chip, DType, Graph, GraphError, HostArray, HostError, Target, TargetError, Tensor, TensorType, Weight, Window,
+    attention, backward, chips, concat, mha, stack,
 };
 pub use aneforge_mil::Dialect;
 pub use aneforge_runtime::{Device, DeviceError, DeviceInfo, Executable, Label, Port, Program, Report, devices, open};

@@ -95,6 +95,10 @@ impl From<aneforge::io::EmbedError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        if error.kind() == std::io::ErrorKind::BrokenPipe { Self::Pipe } else { Self::Input(format!("cannot write the output: {error}")) }
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Self::Pipe
+        } else {
+            Self::Input(format!("cannot write the output: {error}"))
+        }
     }
 }

@@ -1,4 +1,5 @@
 //! `aneforge embed` and `compile` on a tiny sentence encoder, whole and damaged.
+#![allow(clippy::unwrap_used)] // helper functions of tests
 
 #[path = "../../io/tests/common/tiny.rs"]
 mod tiny;
@@ -57,7 +58,8 @@ fn sentences_come_from_files_and_standard_input_too() {
     };
     assert_eq!(count(&["embed", text(here), "--json", "--file", text(&here.join("lines.txt"))]), "3");
     assert_eq!(count(&["embed", text(here), "a", "--json", "--file", text(&here.join("list.json"))]), "3");
-    let mut child = command(here, &["embed", text(here)]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command(here, &["embed", text(here)]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2), "no sentences at all");
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{command, expect};
+use common::{command, expect, text};
 use std::io::Read;
 use std::process::Stdio;
 
@@ -53,4 +53,31 @@ fn a_reader_that_goes_away_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn a_published_figure_is_recomputed_and_printed_as_a_bare_array() {
+    let here = tempfile::tempdir().unwrap();
+    let (json, err) = expect(0, here.path(), &["fingerprint", "--chip", "m1", "--filter", "gemm/N=512", "--json"]);
+    assert!(json.starts_with('[') && json.contains("\"status\": \"exact\"") && err.contains("1 figures"), "{json}{err}");
+    for key in ["workload", "chips", "published", "ours", "difference", "status"] {
+        assert!(json.contains(&format!("\"{key}\"")), "{key} in {json}");
+    }
+    expect(2, here.path(), &["fingerprint", "--chip", "m99"]);
+}
+
+#[test]
+fn graph_text_is_compiled_and_a_fault_in_it_has_a_place() {
+    let here = tempfile::tempdir().unwrap();
+    let graph = aneforge::Graph::new();
+    let y = graph.input("x", aneforge::DType::Fp16, &[2, 3]).relu();
+    let source = graph.to_text_with(&[("y".to_string(), y)]);
+    let (file, bundle) = (here.path().join("small.graph"), here.path().join("bundle"));
+    std::fs::write(&file, &source).unwrap();
+    expect(0, here.path(), &["compile", text(&file), "-o", text(&bundle)]);
+    let (out, _) = expect(0, here.path(), &["inspect", text(&bundle)]);
+    assert!(out.contains("relu") && out.contains("output y fp16 [2, 3]"), "{out}");
+    std::fs::write(&file, source.replace("relu", "rellu")).unwrap();
+    let (_, err) = expect(2, here.path(), &["compile", text(&file), "-o", text(&here.path().join("other"))]);
+    assert!(err.contains("small.graph") && err.contains("line "), "{err}");
 }

@@ -1,4 +1,5 @@
 //! `aneforge run`: results, and every kind of wrong input with its exit code and no file left behind.
+#![allow(clippy::unwrap_used)] // helper functions of tests
 
 mod common;
 
@@ -52,7 +53,10 @@ fn a_program_gives_the_sums_worked_out_by_hand_on_every_device() {
         assert_eq!(y.to_f32(), [0.0, 0.0, 1.75, 5.75, 0.0, 0.0, 1.75, 5.75], "{device}");
     }
     let (json, _) = place.run(0, "x.npy", &["--json", "--device", "cpu"]);
-    assert!(json.contains("\"schema\": 1") && json.contains("\"device\": \"cpu\"") && json.contains("\"greatest\": 5.75"), "{json}");
+    assert!(
+        json.contains("\"schema\": 1") && json.contains("\"device\": \"cpu\"") && json.contains("\"greatest\": 5.75"),
+        "{json}"
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Sentences to vectors: tokenizer, word table, one program per length.
 
 use crate::cache::{BundleCache, cache_folder, file_identity};
-use crate::models::bert::{self, BertConfig};
 use crate::models::ModelError;
+use crate::models::bert::{self, BertConfig};
 use crate::words::WordTable;
 use crate::{IoError, ModelFolder, TextTokenizer};
 use aneforge_compile::{CompileError, CompileOptions, compile};

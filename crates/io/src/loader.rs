@@ -81,8 +81,10 @@ impl<'a> Loader<'a> {
             shape,
             Arc::new(move |sink| {
                 let other = |error: IoError| WeightError::Other(error.to_string());
-                let values =
-                    named.iter().map(|(name, shape)| Values::new(&file, name, shape).map_err(other)).collect::<Result<Vec<_>, _>>()?;
+                let values = named
+                    .iter()
+                    .map(|(name, shape)| Values::new(&file, name, shape).map_err(other))
+                    .collect::<Result<Vec<_>, _>>()?;
                 let mut rounder = Rounder { chunk: Vec::with_capacity(aneforge_mil::CHUNK_ELEMENTS), done: 0, sink };
                 compute(&values, &mut |value| rounder.push(value))?;
                 rounder.flush()

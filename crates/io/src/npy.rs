@@ -123,11 +123,9 @@ impl NpyArray {
         match self.ty.dtype {
             DType::Fp32 => self.bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
             DType::Fp16 => self.bytes.chunks_exact(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f32()).collect(),
-            dtype => aneforge_mil::unpack(dtype, &self.bytes, count)
-                .unwrap_or_default()
-                .into_iter()
-                .map(|value| value as f32)
-                .collect(),
+            dtype => {
+                aneforge_mil::unpack(dtype, &self.bytes, count).unwrap_or_default().into_iter().map(|value| value as f32).collect()
+            }
         }
     }
 }

@@ -53,7 +53,8 @@ impl SafeTensors {
     /// do not fit the shape, overlap another tensor or leave the file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, IoError> {
         let path = path.as_ref();
-        let mapping = Mapping::open(path).map_err(|error| IoError::File { action: "open", path: error.path, source: error.source })?;
+        let mapping =
+            Mapping::open(path).map_err(|error| IoError::File { action: "open", path: error.path, source: error.source })?;
         let mapping = Arc::new(mapping);
         let (header, data_start) = header(path, mapping.bytes())?;
         let parsed: Header = serde_json::from_slice(header)
@@ -127,8 +128,13 @@ impl SafeTensors {
         }
         let part: Vec<usize> = std::iter::once(count).chain(shape[1..].iter().copied()).collect();
         let row_bytes = info.bytes / held.max(1);
-        Weight::from_mapping(TensorType::new(DType::Fp16, part), info.ty.dtype, Arc::clone(&self.mapping), info.offset + first * row_bytes)
-            .map_err(|error| IoError::tensor(self.path(), name, error.to_string()))
+        Weight::from_mapping(
+            TensorType::new(DType::Fp16, part),
+            info.ty.dtype,
+            Arc::clone(&self.mapping),
+            info.offset + first * row_bytes,
+        )
+        .map_err(|error| IoError::tensor(self.path(), name, error.to_string()))
     }
 
     /// The whole file.
@@ -267,9 +273,8 @@ impl<'de> serde::Deserialize<'de> for Header {
                     if name == "__metadata__" {
                         header.metadata = map.next_value()?;
                     } else {
-                        let entry = map
-                            .next_value()
-                            .map_err(|error| serde::de::Error::custom(format_args!("tensor {name:?}: {error}")))?;
+                        let entry =
+                            map.next_value().map_err(|error| serde::de::Error::custom(format_args!("tensor {name:?}: {error}")))?;
                         header.entries.push((name, entry));
                     }
                 }

@@ -1,6 +1,6 @@
 //! MiniLM-L6 on one hundred sentences of every awkward kind, against onnxruntime in fp32.
 #![cfg(feature = "tokenizers")]
-#![allow(clippy::unwrap_used)] // helper functions of tests
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helper functions of tests
 
 mod common;
 
@@ -67,7 +67,8 @@ fn emulated_m1_is_within_cosine_0_999_of_onnxruntime() {
 fn batches_change_no_bit_on_the_emulator_and_little_on_cpu() {
     let Some(fixture) = fixture() else { return };
     // Short ones alone: what batching does is the same for all lengths.
-    let short: Vec<&String> = fixture.sentences.iter().zip(&fixture.ids).filter(|(_, ids)| ids.len() <= 16).map(|(text, _)| text).collect();
+    let short: Vec<&String> =
+        fixture.sentences.iter().zip(&fixture.ids).filter(|(_, ids)| ids.len() <= 16).map(|(text, _)| text).collect();
     assert!(short.len() > 8);
     for device in ["emulator:m1", "cpu"] {
         let alone = embedder(&fixture.model, device, 1).embed(&short).unwrap().rows;

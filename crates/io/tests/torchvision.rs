@@ -1,6 +1,6 @@
 //! ResNet-18 and ViT-B/16 with seeded weights, against torchvision's answers in fp32.
 #![cfg(all(feature = "safetensors", feature = "npy"))]
-#![allow(clippy::unwrap_used)] // helper functions of tests
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helper functions of tests
 
 mod common;
 
@@ -42,7 +42,8 @@ fn check(name: &str) {
     let wanted: Vec<_> = (0..INPUTS).map(|index| read(&fixtures.join(format!("{name}_logits_{index}.npy"))).to_f32()).collect();
     let farthest = found.iter().zip(&wanted).map(|(a, b)| relative_distance(a, b)).fold(0.0, f64::max);
     // A classifier with a constant answer would pass the distance; the difference of two answers tells.
-    let difference = |rows: &[Vec<f32>], i: usize, j: usize| -> Vec<f32> { rows[i].iter().zip(&rows[j]).map(|(a, b)| a - b).collect() };
+    let difference =
+        |rows: &[Vec<f32>], i: usize, j: usize| -> Vec<f32> { rows[i].iter().zip(&rows[j]).map(|(a, b)| a - b).collect() };
     let pairs = (0..INPUTS).flat_map(|i| (0..i).map(move |j| (i, j)));
     let lowest = pairs.map(|(i, j)| cosine(&difference(&found, i, j), &difference(&wanted, i, j))).fold(1.0, f64::min);
     println!("{name}: largest relative distance {farthest:.2e}, lowest cosine of differences {lowest:.6}");

@@ -33,8 +33,22 @@ impl Weights {
         let square: &[usize] = &[WIDTH, WIDTH];
         let vector: &[usize] = &[WIDTH];
         let shapes = [
-            vector, vector, square, vector, square, vector, square, vector, square, vector, vector, vector,
-            &[INNER, WIDTH], &[INNER], &[WIDTH, INNER], vector,
+            vector,
+            vector,
+            square,
+            vector,
+            square,
+            vector,
+            square,
+            vector,
+            square,
+            vector,
+            vector,
+            vector,
+            &[INNER, WIDTH],
+            &[INNER],
+            &[WIDTH, INNER],
+            vector,
         ];
         let layers = (0..LAYERS)
             .map(|_| shapes.iter().map(|shape| draw(shape)).collect::<std::result::Result<Vec<_>, _>>())

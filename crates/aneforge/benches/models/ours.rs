@@ -44,7 +44,11 @@ pub fn serve(what: &str, device: &str) -> Result<()> {
 
 fn input(name: &str, count: usize) -> Vec<u8> {
     let value = |index: usize| {
-        if name == bert::MASK { 1.0 } else { ((index as f32 * 0.618_034).fract() - 0.5) * if name == bert::WORDS { 0.2 } else { 3.0 } }
+        if name == bert::MASK {
+            1.0
+        } else {
+            ((index as f32 * 0.618_034).fract() - 0.5) * if name == bert::WORDS { 0.2 } else { 3.0 }
+        }
     };
     (0..count).flat_map(|index| half::f16::from_f32(value(index)).to_le_bytes()).collect()
 }

@@ -71,7 +71,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         target: target.to_string(),
         bundle: options.output.clone(),
         operations: compiled.body.operations.len(),
-        weight_bytes: manifest.files.iter().filter(|file| file.name == aneforge::compile::bundle::WEIGHTS).map(|file| file.bytes).sum(),
+        weight_bytes: manifest
+            .files
+            .iter()
+            .filter(|file| file.name == aneforge::compile::bundle::WEIGHTS)
+            .map(|file| file.bytes)
+            .sum(),
         notes: compiled.notes.all().iter().map(note).collect(),
         timings: timings
             .chain([("writing".to_string(), writing)])
@@ -116,7 +121,8 @@ fn compile(options: &Options, how: &CompileOptions) -> Result<(String, Compiled)
         return Ok((format!("program {}", path.display()), aneforge::compile::compile_body(program.body().clone(), how)?));
     }
     if path.extension().is_some_and(|extension| extension == "graph") {
-        let read = std::fs::read_to_string(path).map_err(|error| Failure::Input(format!("cannot read {}: {error}", path.display())))?;
+        let read =
+            std::fs::read_to_string(path).map_err(|error| Failure::Input(format!("cannot read {}: {error}", path.display())))?;
         let graph = Graph::parse(&read).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
         let outputs: Vec<_> = graph.outputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
         return Ok((format!("graph {}", path.display()), aneforge::compile(&outputs, how)?));

@@ -37,10 +37,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Finding { what: "cache", found: format!("{} ({})", cache.display(), cache_state(&cache)) },
     ];
     findings.extend(FRAMEWORKS.iter().map(|(what, path)| Finding { what, found: presence(path) }));
-    findings.extend(aneforge::devices().into_iter().filter(|info| info.name == "ane" || info.name == "auto").map(|info| Finding {
-        what: if info.name == "ane" { "device ane" } else { "device auto" },
-        found: info.description,
-    }));
+    findings.extend(
+        aneforge::devices()
+            .into_iter()
+            .filter(|info| info.name == "ane" || info.name == "auto")
+            .map(|info| Finding { what: if info.name == "ane" { "device ane" } else { "device auto" }, found: info.description }),
+    );
     if options.json {
         #[derive(Serialize)]
         struct Findings {

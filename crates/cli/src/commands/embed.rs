@@ -78,8 +78,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     report(options, &texts, &answer, comparison, &describe)?;
     match comparison {
-        // Written so that NaN fails.
-        Some(found) if !(found.lowest_cosine >= options.least_cosine) => Err(Failure::Check(format!(
+        // NaN is not enough either.
+        Some(found) if found.lowest_cosine.is_nan() || found.lowest_cosine < options.least_cosine => Err(Failure::Check(format!(
             "a sentence has cosine {:.7} with the reference, expected at least {}",
             found.lowest_cosine, options.least_cosine
         ))),
@@ -103,9 +103,14 @@ fn embed(embedder: &Embedder, texts: &[String]) -> Result<Embeddings, Failure> {
     Ok(all)
 }
 
-fn report(options: &Options, texts: &[String], answer: &Embeddings, found: Option<Comparison>, device: &str) -> Result<(), Failure> {
-    let similarities: Vec<Vec<f64>> =
-        answer.rows.iter().map(|a| answer.rows.iter().map(|b| cosine(a, b)).collect()).collect();
+fn report(
+    options: &Options,
+    texts: &[String],
+    answer: &Embeddings,
+    found: Option<Comparison>,
+    device: &str,
+) -> Result<(), Failure> {
+    let similarities: Vec<Vec<f64>> = answer.rows.iter().map(|a| answer.rows.iter().map(|b| cosine(a, b)).collect()).collect();
     if options.json {
         return output::json(&Report {
             device: answer.device.clone(),
@@ -173,7 +178,8 @@ fn shortened(text: &str) -> String {
 fn texts(options: &Options) -> Result<Vec<String>, Failure> {
     let mut texts = options.texts.clone();
     if let Some(path) = &options.file {
-        let read = std::fs::read_to_string(path).map_err(|error| Failure::Input(format!("cannot read {}: {error}", path.display())))?;
+        let read =
+            std::fs::read_to_string(path).map_err(|error| Failure::Input(format!("cannot read {}: {error}", path.display())))?;
         if path.extension().is_some_and(|extension| extension == "json") {
             let more: Vec<String> = serde_json::from_str(&read)
                 .map_err(|error| Failure::Input(format!("{} is not a JSON array of strings: {error}", path.display())))?;
@@ -183,7 +189,9 @@ fn texts(options: &Options) -> Result<Vec<String>, Failure> {
         }
     } else if texts.is_empty() && !std::io::stdin().is_terminal() {
         let mut read = String::new();
-        std::io::stdin().read_to_string(&mut read).map_err(|error| Failure::Input(format!("cannot read standard input: {error}")))?;
+        std::io::stdin()
+            .read_to_string(&mut read)
+            .map_err(|error| Failure::Input(format!("cannot read standard input: {error}")))?;
         texts.extend(lines(&read));
     }
     if texts.is_empty() {
@@ -194,9 +202,10 @@ fn texts(options: &Options) -> Result<Vec<String>, Failure> {
 
 /// An empty line is an empty sentence; the newline at the end is none.
 fn lines(text: &str) -> impl Iterator<Item = String> {
-    text.strip_suffix('\n').into_iter().chain((!text.ends_with('\n') && !text.is_empty()).then_some(text)).flat_map(|text| {
-        text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_string())
-    })
+    text.strip_suffix('\n')
+        .into_iter()
+        .chain((!text.ends_with('\n') && !text.is_empty()).then_some(text))
+        .flat_map(|text| text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_string()))
 }
 
 fn read_reference(path: &Path, texts: usize) -> Result<(&Path, NpyArray), Failure> {

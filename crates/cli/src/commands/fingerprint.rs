@@ -34,7 +34,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if rows.is_empty() {
         return Err(Failure::Input("no published figure matches; without --filter and --chip all are computed".to_string()));
     }
-    if options.json { output::bare_json(&rows)? } else { output::data(&table(&rows))? }
+    if options.json {
+        output::bare_json(&rows)?
+    } else {
+        output::data(&table(&rows))?
+    }
     let exact = rows.iter().filter(|row| row.status == Status::Exact).count();
     let missed = rows.iter().filter(|row| !row.holds()).count();
     output::note(&format!(

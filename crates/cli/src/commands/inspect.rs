@@ -77,10 +77,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             };
             weights(file.tensors().map(row).collect(), options.json)
         }
-        _ => Err(Failure::Input(format!(
-            "{} is neither a bundle folder nor a .mil, .bin or .safetensors file",
-            path.display()
-        ))),
+        _ => Err(Failure::Input(format!("{} is neither a bundle folder nor a .mil, .bin or .safetensors file", path.display()))),
     }
 }
 
@@ -137,7 +134,12 @@ fn show_outline(outline: &Outline) -> String {
     for function in &outline.functions {
         let constants = function.operations.get("const").copied().unwrap_or(0);
         let all: usize = function.operations.values().sum();
-        text.push_str(&format!("function {} for {}: {} operations, {constants} constants\n", function.name, function.opset, all - constants));
+        text.push_str(&format!(
+            "function {} for {}: {} operations, {constants} constants\n",
+            function.name,
+            function.opset,
+            all - constants
+        ));
         for input in &function.inputs {
             text.push_str(&format!("  input {} {}\n", input.name, input.ty));
         }
@@ -155,7 +157,11 @@ fn blobs(path: &Path) -> Result<Vec<Row>, Failure> {
     file.iter()
         .map(|blob| {
             let blob = blob.map_err(|error| Failure::input(&error))?;
-            Ok(Row { name: format!("at {}", blob.offset), ty: blob.dtype.keyword().to_string(), bytes: Some(blob.bytes.len() as u64) })
+            Ok(Row {
+                name: format!("at {}", blob.offset),
+                ty: blob.dtype.keyword().to_string(),
+                bytes: Some(blob.bytes.len() as u64),
+            })
         })
         .collect()
 }

@@ -92,7 +92,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .steps
         .into_iter()
         .zip(times)
-        .map(|(step, time)| Step { name: step.name, operators: step.ops, kernel: step.kernel, microseconds: time.as_secs_f64() * 1e6 })
+        .map(|(step, time)| Step {
+            name: step.name,
+            operators: step.ops,
+            kernel: step.kernel,
+            microseconds: time.as_secs_f64() * 1e6,
+        })
         .collect();
     steps.sort_by(|a, b| b.microseconds.total_cmp(&a.microseconds));
     let mut report = Report { device: device.name().to_string(), milliseconds, steps, outputs: Vec::new() };
@@ -120,9 +125,10 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
         })
         .collect();
     output::data(&output::table(&rows, &[]))?;
-    let steps = report.steps.iter().map(|step| {
-        vec![format!("{:.1} us", step.microseconds), step.name.clone(), step.operators.join("+"), step.kernel.clone()]
-    });
+    let steps = report
+        .steps
+        .iter()
+        .map(|step| vec![format!("{:.1} us", step.microseconds), step.name.clone(), step.operators.join("+"), step.kernel.clone()]);
     let steps = output::table(&steps.collect::<Vec<_>>(), &[0]);
     if !steps.is_empty() {
         output::note(steps.trim_end());
@@ -140,7 +146,12 @@ fn inputs(options: &Options, ports: &[Port]) -> Result<Vec<HostArray>, Failure> 
     }
     let read = |port: &Port| match given(&port.name)[..] {
         [(_, path)] => read_input(path, port, options.cast),
-        [] => Err(Failure::Input(format!("input {:?} is missing: give --input {}=file.npy; the inputs are {}", port.name, port.name, known()))),
+        [] => Err(Failure::Input(format!(
+            "input {:?} is missing: give --input {}=file.npy; the inputs are {}",
+            port.name,
+            port.name,
+            known()
+        ))),
         _ => Err(Failure::Input(format!("input {:?} is given more than once", port.name))),
     };
     ports.iter().map(read).collect()

@@ -1,5 +1,5 @@
 //! What tests of whole models share.
-#![allow(clippy::unwrap_used, dead_code)] // shared by several test programs
+#![allow(clippy::unwrap_used, clippy::print_stdout, dead_code)] // shared by several test programs
 
 pub mod tiny;
 
