@@ -1,4 +1,5 @@
 //! Bundles: written whole or not at all, read back as the same computation, with weights streamed.
+#![allow(clippy::expect_used)] // a failed step is a failed test
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Passes: their examples run, lossless ones keep the reference output bit for bit, their order is what they ask for.
+#![allow(clippy::expect_used)] // a failed step is a failed test
 
 mod common;
 

@@ -28,9 +28,12 @@ pub const DUPLICATE: Pass = Pass {
     },
 };
 
+/// Where a weight's data are, and its shape.
+type WeightKey = ((usize, usize, DType), Vec<usize>);
+
 fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, CompileError> {
     let mut seen: HashMap<(&'static str, Vec<Operand>), Vec<ValueId>> = HashMap::new();
-    let mut weights: HashMap<((usize, usize, DType), Vec<usize>), ValueId> = HashMap::new();
+    let mut weights: HashMap<WeightKey, ValueId> = HashMap::new();
     let mut canonical = HashMap::new();
     for (index, value) in body.values.iter().enumerate() {
         if let aneforge_mil::ValueKind::Constant(Constant::Weight(weight)) = &value.kind {

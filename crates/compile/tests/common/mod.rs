@@ -1,4 +1,6 @@
 //! Bodies from MIL text, and inputs for them.
+#![allow(clippy::expect_used)] // helpers of tests
+#![allow(dead_code)] // each test binary uses some of them
 
 use aneforge_mil::op::builtin;
 use aneforge_mil::{Array, BlobFileWriter, BlobFolder, Body, DType, TensorType, parse, resolve};

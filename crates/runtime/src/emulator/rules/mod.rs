@@ -26,17 +26,11 @@ pub struct Rule {
 }
 
 /// Undecided rules: each default is the reading that the most specific source supports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
     /// Shortest axis on which a sum goes through a tree of fp16 additions; below it the sum is exact with one rounding. `None`
     /// takes the family's value: 192 up to A14, 384 from A15 on (the compiler's reduction-by-transpose threshold, ANE guide appendix A).
     pub tree_from: Option<usize>,
-}
-
-impl Default for Switches {
-    fn default() -> Self {
-        Self { tree_from: None }
-    }
 }
 
 impl Switches {
@@ -68,7 +62,9 @@ pub const TABLE: Rule = Rule {
 /// Softmax over an axis.
 pub const SOFTMAX: Rule = Rule {
     name: "softmax",
-    status: Arithmetic::Modelled("maximum, difference, exponential table, sum, reciprocal, product, each rounded half away (ANE guide, chapter 3)"),
+    status: Arithmetic::Modelled(
+        "maximum, difference, exponential table, sum, reciprocal, product, each rounded half away (ANE guide, chapter 3)",
+    ),
     chips: "all",
 };
 
@@ -82,6 +78,8 @@ pub const NORM: Rule = Rule {
 /// Rectifier, copies, comparisons and selections.
 pub const COPY: Rule = Rule {
     name: "copy",
-    status: Arithmetic::Exact("max(x, 0) and copies round nothing; streaming relu of arXiv 2606.17090 is reproduced to every digit"),
+    status: Arithmetic::Exact(
+        "max(x, 0) and copies round nothing; streaming relu of arXiv 2606.17090 is reproduced to every digit",
+    ),
     chips: "M1 to M6; M3 by the same rule, without a figure",
 };

@@ -55,7 +55,8 @@ mod tests {
 
     #[test]
     fn ties_go_away_from_zero() {
-        for (value, expected) in [(2049.0, 2050.0), (-2049.0, -2050.0), (2047.5, 2048.0), (1.0 + f64::powi(2.0, -11), 1.0009765625)] {
+        for (value, expected) in [(2049.0, 2050.0), (-2049.0, -2050.0), (2047.5, 2048.0), (1.0 + f64::powi(2.0, -11), 1.0009765625)]
+        {
             assert_eq!(half_away(value).to_f64(), expected, "{value}");
         }
         assert_eq!(half_away(f64::powi(2.0, -25)).to_bits(), 1, "half of the smallest subnormal rounds up");

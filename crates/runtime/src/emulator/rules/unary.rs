@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn reduced_functions_are_good_to_about_one_fp16_unit() {
-        let cases: [(&str, fn(f64) -> f64); 5] =
+        type Function = fn(f64) -> f64;
+        let cases: [(&str, Function); 5] =
             [("exp", f64::exp), ("sqrt", f64::sqrt), ("rsqrt", |x| 1.0 / x.sqrt()), ("inverse", |x| 1.0 / x), ("exp2", f64::exp2)];
         for (op, function) in cases {
             let table = of(op);
