@@ -24,6 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .inputs()
         .iter()
         .map(|port| match port.ty.dtype {
+            // Masks are ones: what an unpadded text has.
+            aneforge_mil::DType::Fp16 if port.name == "mask" => f16::ONE.to_le_bytes().repeat(port.ty.count()),
             aneforge_mil::DType::Fp16 => (0..port.ty.count()).flat_map(|i| f16::from_f32(value(i).0).to_le_bytes()).collect(),
             _ => vec![1; port.byte_length()],
         })

@@ -1,4 +1,5 @@
 //! Groups of operations that become one step: the result must not depend on it.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

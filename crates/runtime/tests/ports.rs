@@ -1,4 +1,5 @@
 //! What every device says about wrong inputs, before anything is computed.
+#![allow(clippy::unwrap_used)]
 
 use aneforge_core::HostArray;
 use aneforge_mil::NoBlobs;

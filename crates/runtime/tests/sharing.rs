@@ -1,4 +1,5 @@
 //! A loaded program is shared between threads and allocates nothing per call.
+#![allow(clippy::unwrap_used)]
 #![allow(unsafe_code)]
 
 mod common;

@@ -103,6 +103,9 @@ pub(crate) fn pack(places: &[Lifetime]) -> (Vec<Range<usize>>, usize) {
     (ranges, size)
 }
 
+/// What one step reads and writes.
+pub(crate) type Borrowed<'a, const R: usize, const W: usize> = ([&'a [u8]; R], [&'a mut [u8]; W]);
+
 /// The arena and the constants while a plan runs.
 pub(crate) struct Memory<'a> {
     pub(crate) arena: &'a mut [u8],
@@ -130,7 +133,7 @@ impl Memory<'_> {
         &mut self,
         reads: [Spot; R],
         writes: [Slot; W],
-    ) -> Result<([&[u8]; R], [&mut [u8]; W]), DeviceError> {
+    ) -> Result<Borrowed<'_, R, W>, DeviceError> {
         if R + W > MOST_PLACES {
             return Err(DeviceError::internal("memory", "a step borrows too many places"));
         }

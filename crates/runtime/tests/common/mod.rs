@@ -1,5 +1,5 @@
 //! What the tests of devices share.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use aneforge_core::HostArray;
 use aneforge_mil::{Array, BlobFileWriter, Body, DType, EmitOptions, NoBlobs, TensorType, emit, print};
