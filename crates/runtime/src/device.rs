@@ -94,12 +94,7 @@ impl Ports {
         let given = inputs.iter().map(|buffer| buffer.len()).chain(outputs.iter().map(|buffer| buffer.len()));
         for (port, got) in self.inputs.iter().chain(&self.outputs).zip(given) {
             if port.bytes != got {
-                return Err(DeviceError::PortLength {
-                    port: port.name.clone(),
-                    expected: port.ty.clone(),
-                    bytes: port.bytes,
-                    got,
-                });
+                return Err(DeviceError::PortLength { port: port.name.clone(), expected: port.ty.clone(), bytes: port.bytes, got });
             }
         }
         Ok(())

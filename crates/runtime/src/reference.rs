@@ -90,20 +90,12 @@ impl Executable for Loaded {
             kernel: "meaning".to_string(),
             rule: None,
         };
-        Report {
-            device: "reference".to_string(),
-            steps: body.operations.iter().map(step).collect(),
-            ..Report::default()
-        }
+        Report { device: "reference".to_string(), steps: body.operations.iter().map(step).collect(), ..Report::default() }
     }
 }
 
 /// The arguments of an operation with their values: constants from the body, everything else through `value`.
-pub(crate) fn argument_ports(
-    body: &Body,
-    operation: &Operation,
-    value: &dyn Fn(ValueId) -> Option<Array>,
-) -> Vec<Vec<Argument>> {
+pub(crate) fn argument_ports(body: &Body, operation: &Operation, value: &dyn Fn(ValueId) -> Option<Array>) -> Vec<Vec<Argument>> {
     let argument = |&id: &ValueId| match body.constant(id) {
         Some(constant) => match constant.to_array(body.ty(id)) {
             Some(array) => Argument::valued(array),

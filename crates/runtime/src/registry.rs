@@ -52,7 +52,11 @@ pub fn devices() -> Vec<DeviceInfo> {
         add(&Emulator::new(chip, EmulatorOptions::default()));
     }
     all.push(DeviceInfo { name: "ane".to_string(), available: false, description: NO_ENGINE.to_string() });
-    all.push(DeviceInfo { name: "auto".to_string(), available: true, description: "cpu, because there is no engine here".to_string() });
+    all.push(DeviceInfo {
+        name: "auto".to_string(),
+        available: true,
+        description: "cpu, because there is no engine here".to_string(),
+    });
     all
 }
 

@@ -28,11 +28,7 @@ impl dyn Executable {
     /// # Errors
     /// [`DeviceError::PortName`] for an unknown, missing or repeated name, else as [`Self::run`].
     pub fn run_named(&self, inputs: &[(&str, &HostArray)]) -> Result<Vec<(String, HostArray)>, DeviceError> {
-        let fault = |port: &str, problem| DeviceError::PortName {
-            port: port.to_string(),
-            problem,
-            known: names(self.inputs()),
-        };
+        let fault = |port: &str, problem| DeviceError::PortName { port: port.to_string(), problem, known: names(self.inputs()) };
         for (index, (name, _)) in inputs.iter().enumerate() {
             if !self.inputs().iter().any(|port| port.name == *name) {
                 return Err(fault(name, "does not exist"));

@@ -56,7 +56,8 @@ fn single(op: &'static MilOp, case: &Case, constant_operands: bool) -> Option<Si
 }
 
 fn run(device: &dyn Device, single: &Single) -> Vec<Array> {
-    let executable = device.load(&single.program).unwrap_or_else(|error| panic!("{} {}: {error}", device.name(), single.program.name()));
+    let executable =
+        device.load(&single.program).unwrap_or_else(|error| panic!("{} {}: {error}", device.name(), single.program.name()));
     let inputs: Vec<HostArray> = single.inputs.iter().map(|array| HostArray::from_array(array).unwrap()).collect();
     let results = executable.run(&inputs.iter().collect::<Vec<_>>());
     let results = results.unwrap_or_else(|error| panic!("{} {}: {error}", device.name(), single.program.name()));
@@ -91,7 +92,13 @@ fn compare(name: &str, allowed: impl Fn(&MilOp) -> f64) {
                 compared += 1;
                 let worst = difference(got, wanted);
                 if worst > allowed(op) {
-                    faults.push(format!("{} {} (constants: {constant_operands}): {worst:.3e}\n  got    {:.6?}\n  wanted {:.6?}", op.name, case.name, &got.data[..got.data.len().min(12)], &wanted.data[..wanted.data.len().min(12)]));
+                    faults.push(format!(
+                        "{} {} (constants: {constant_operands}): {worst:.3e}\n  got    {:.6?}\n  wanted {:.6?}",
+                        op.name,
+                        case.name,
+                        &got.data[..got.data.len().min(12)],
+                        &wanted.data[..wanted.data.len().min(12)]
+                    ));
                 }
             }
         }

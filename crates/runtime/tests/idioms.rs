@@ -285,7 +285,9 @@ fn nan_and_infinity_go_through_every_idiom_without_a_panic() {
     for idiom in idioms() {
         let mut given = inputs(&idiom.program, 13, idiom.range);
         for array in &mut given {
-            for (pair, bits) in array.bytes_mut().chunks_exact_mut(2).step_by(5).zip([0x7e00u16, 0x7c00, 0xfc00, 0xfe01].iter().cycle()) {
+            for (pair, bits) in
+                array.bytes_mut().chunks_exact_mut(2).step_by(5).zip([0x7e00u16, 0x7c00, 0xfc00, 0xfe01].iter().cycle())
+            {
                 pair.copy_from_slice(&bits.to_le_bytes());
             }
         }

@@ -52,7 +52,10 @@ fn null_gives_zeros_of_the_right_type() {
 fn a_wrong_number_of_inputs_names_the_ports() {
     for device in DEVICES {
         let error = loaded(device).run(&[&x()]).unwrap_err();
-        assert!(matches!(&error, DeviceError::PortCount { expected: 2, got: 1, names, .. } if names == "x, y"), "{device}: {error}");
+        assert!(
+            matches!(&error, DeviceError::PortCount { expected: 2, got: 1, names, .. } if names == "x, y"),
+            "{device}: {error}"
+        );
     }
 }
 

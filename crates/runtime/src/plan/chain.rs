@@ -151,7 +151,12 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
         codes.push(Code { operation: member, work, sources });
     }
     let reads = inputs.clone();
-    (inputs.len() <= MOST_INPUTS).then(|| Node { kind: Kind::Chain(Chain { inputs, codes }), covers: members, reads, outputs: vec![output] })
+    (inputs.len() <= MOST_INPUTS).then(|| Node {
+        kind: Kind::Chain(Chain { inputs, codes }),
+        covers: members,
+        reads,
+        outputs: vec![output],
+    })
 }
 
 /// Values that operations read and do not make.
@@ -207,9 +212,11 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, chain: &Chain) -> Re
         });
     }
     let slot = builder.make(output, layout)?;
-    let kernel = if chain.codes.len() == 1 { "element-wise".to_string() } else { format!("element-wise chain of {}", chain.codes.len()) };
+    let kernel =
+        if chain.codes.len() == 1 { "element-wise".to_string() } else { format!("element-wise chain of {}", chain.codes.len()) };
     let described = Described::of(builder, node, kernel);
-    let codes = chain.codes.iter().zip(functions).map(|(code, function)| Ready { work: code.work, function, sources: code.sources });
+    let codes =
+        chain.codes.iter().zip(functions).map(|(code, function)| Ready { work: code.work, function, sources: code.sources });
     let is_exact = matches!(builder.policy, Policy::Engine(_));
     let step = Pass { inputs: spots.clone(), walk, codes: codes.collect(), is_exact, output: slot };
     builder.push(node, described, Box::new(step), &spots, &[slot]);

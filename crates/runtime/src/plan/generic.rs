@@ -29,7 +29,8 @@ impl Step for Generic {
         let argument = |argument: &GenericArgument| match argument {
             GenericArgument::Known(known) => Ok(known.clone()),
             GenericArgument::Read(spot, ty) => {
-                let array = element::read(ty, memory.read(*spot)).ok_or_else(|| DeviceError::internal("generic", ty.to_string()))?;
+                let array =
+                    element::read(ty, memory.read(*spot)).ok_or_else(|| DeviceError::internal("generic", ty.to_string()))?;
                 Ok(Argument { constant: false, ..Argument::valued(array) })
             }
         };

@@ -401,8 +401,7 @@ struct AttentionStep {
 impl Step for AttentionStep {
     fn run(&self, context: Context<'static>, memory: &mut Memory<'_>) -> Result<(), DeviceError> {
         let mask = self.mask.unwrap_or(self.q);
-        let ([q, k, v, mask], [scratch, output]) =
-            memory.split([self.q, self.k, self.v, mask], [self.scratch, self.output])?;
+        let ([q, k, v, mask], [scratch, output]) = memory.split([self.q, self.k, self.v, mask], [self.scratch, self.output])?;
         let Attention { shape, scale, place, .. } = self.attention;
         let mask = self.attention.mask.map(|grid| grid.operand(mask));
         let (q, k, v) = (self.attention.q.operand(q), self.attention.k.operand(k), self.attention.v.operand(v));

@@ -67,7 +67,9 @@ pub(crate) fn recognise(graph: &Graph, index: usize) -> Option<Node> {
         "gather" => {
             let (x, indices) = (graph.at(operation, "x")?, graph.at(operation, "indices")?);
             let (axis, batch) = graph.attributes(operation, |a| (a.int("axis"), a.int("batch_dims")));
-            if batch.unwrap_or(0) != 0 || !matches!(graph.dtype(indices), DType::Int32 | DType::UInt16 | DType::Int16 | DType::UInt8) {
+            if batch.unwrap_or(0) != 0
+                || !matches!(graph.dtype(indices), DType::Int32 | DType::UInt16 | DType::Int16 | DType::UInt8)
+            {
                 return None;
             }
             (Move::Gather { x, indices, axis: wrap(axis?, graph.shape(x).len())? }, vec![x, indices])

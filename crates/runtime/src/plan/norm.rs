@@ -113,7 +113,8 @@ pub(crate) fn recognise_written_out(graph: &Graph, index: usize, options: &Optio
     for (op, slot) in [("mul", &mut gamma), ("add", &mut beta)] {
         let Some(at) = graph.only_user(result).filter(|&user| !taken[user]) else { break };
         let operation = &graph.body.operations[at];
-        let Some(vector) = other(graph, operation, result).filter(|&id| operation.op.name == op && is_vector(graph, id, width)) else {
+        let Some(vector) = other(graph, operation, result).filter(|&id| operation.op.name == op && is_vector(graph, id, width))
+        else {
             continue;
         };
         *slot = Some(vector);

@@ -52,7 +52,8 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
     let n = *graph.shape(output).last()?;
     let m = graph.body.ty(output).count().checked_div(n)?;
     let is_fp16 = graph.is_fp16(x) && graph.is_fp16(weight) && graph.is_fp16(output);
-    if !is_fp16 || !graph.is_constant(weight) || graph.is_constant(x) || k == 0 || m == 0 || graph.body.ty(weight).count() != n * k {
+    if !is_fp16 || !graph.is_constant(weight) || graph.is_constant(x) || k == 0 || m == 0 || graph.body.ty(weight).count() != n * k
+    {
         return None;
     }
     let mut tail = Tail::default();
@@ -68,15 +69,14 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
 /// Makes the step.
 pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, product: &Product) -> Result<(), DeviceError> {
     let Product { m, n, k, .. } = *product;
-    let values = builder
-        .graph
-        .halves(product.weight)
-        .ok_or_else(|| DeviceError::internal("product", "a weight cannot be read"))?;
+    let values = builder.graph.halves(product.weight).ok_or_else(|| DeviceError::internal("product", "a weight cannot be read"))?;
     let level = Level::active();
     let weights = match builder.policy {
         Policy::Fast if product.by_rows => Weights::Fast(PackedWeights::from_rows(level, n, k, &values)),
         Policy::Fast => Weights::Fast(PackedWeights::from_columns(level, n, k, &values)),
-        Policy::Engine(engine) if product.by_rows => Weights::Exact(ExactWeights::from_rows(level, n, k, &values, engine.mac_rules())),
+        Policy::Engine(engine) if product.by_rows => {
+            Weights::Exact(ExactWeights::from_rows(level, n, k, &values, engine.mac_rules()))
+        }
         Policy::Engine(engine) => Weights::Exact(ExactWeights::from_columns(level, n, k, &values, engine.mac_rules())),
     };
     let scratch = match &weights {

@@ -88,7 +88,11 @@ pub(crate) fn recognise(graph: &Graph, index: usize) -> Option<Node> {
 pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, reduce: &Reduce) -> Result<(), DeviceError> {
     let output = node.outputs[0];
     let is_spatial = reduce.axes == [2, 3] && builder.graph.shape(reduce.x).len() == 4;
-    if is_spatial && reduce.reduction == Reduction::Mean && builder.is_channels_last(reduce.x) && matches!(builder.policy, Policy::Fast) {
+    if is_spatial
+        && reduce.reduction == Reduction::Mean
+        && builder.is_channels_last(reduce.x)
+        && matches!(builder.policy, Policy::Fast)
+    {
         let x = builder.read_channels_last(reduce.x)?;
         let &[batch, channels, height, width] = builder.graph.shape(reduce.x) else {
             return Err(DeviceError::internal("reduce", "an image has four axes"));

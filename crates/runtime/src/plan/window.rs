@@ -14,9 +14,8 @@ pub(crate) struct Window {
 
 /// The window of a convolution or pool; `None` where an attribute is malformed.
 pub(crate) fn of(graph: &Graph, operation: &Operation, input: [usize; 2], kernel: [usize; 2]) -> Option<Window> {
-    let (strides, dilations, pad, pad_type) = graph.attributes(operation, |a| {
-        (a.ints("strides"), a.ints("dilations"), a.ints("pad"), a.text("pad_type").map(str::to_string))
-    });
+    let (strides, dilations, pad, pad_type) = graph
+        .attributes(operation, |a| (a.ints("strides"), a.ints("dilations"), a.ints("pad"), a.text("pad_type").map(str::to_string)));
     let pair = |values: Option<Vec<i64>>| match values {
         None => Some([1, 1]),
         Some(values) => Some([usize::try_from(*values.first()?).ok()?, usize::try_from(*values.get(1)?).ok()?]),
