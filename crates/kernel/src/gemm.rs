@@ -6,7 +6,7 @@ use super::convert::widen;
 use super::epilogue::{Sink, Stored};
 use super::pack::PackedWeights;
 use super::simd::{Kernel, Level, Simd};
-use super::tile::{MOST_COLUMNS, MOST_ROWS, Sums, tile};
+use super::tile::{MOST_COLUMNS, MOST_ROWS, Panel, Steps, Sums, WIDE_STEPS, tile};
 use super::types::{Bases, Context, Epilogue, Output, Rows, Run};
 
 /// `rows x weights`, fp16 results.
@@ -178,28 +178,75 @@ impl<T: Stored> Kernel for Block<'_, T> {
             return;
         }
         let tiles = rows.div_ceil(S::ROWS);
-        let mut sums = Sums([0.0; MOST_ROWS * MOST_COLUMNS]);
-        for panel in self.panel_range {
+        let mut sums = [const { Sums([0.0; MOST_ROWS * MOST_COLUMNS]) }; GROUP];
+        let mut wide = Wide([0.0; WIDE_STEPS * MOST_COLUMNS]);
+        for panel in self.panel_range.clone() {
             let weights = &self.panels[panel * width * self.k..(panel + 1) * width * self.k];
-            for index in 0..tiles {
-                let first = self.row_range.start + tile_edge(rows, tiles, index);
-                let count = self.row_range.start + tile_edge(rows, tiles, index + 1) - first;
-                let mut x = [self.scratch.as_ptr(); MOST_ROWS];
-                for (r, pointer) in x.iter_mut().enumerate().take(count) {
-                    // SAFETY: `check_rows` has shown that every base is within the scratch.
-                    *pointer = unsafe { pointer.add(self.rows.bases.base(first + r)) };
+            for group in (0..tiles).step_by(GROUP) {
+                let members = group..tiles.min(group + GROUP);
+                if members.len() < WORTH_WIDENING {
+                    let steps = Steps { first: 0, end: self.k, goes_on: false };
+                    for (index, sums) in members.clone().zip(&mut sums) {
+                        self.tile::<S, u16>(tiles, index, weights.as_ptr(), steps, sums);
+                    }
+                } else {
+                    for first in (0..self.k).step_by(WIDE_STEPS) {
+                        let end = self.k.min(first + WIDE_STEPS);
+                        for at in (first * width..end * width).step_by(S::LANES) {
+                            // SAFETY: the panel has `k * width` values, a multiple of LANES, and a chunk
+                            // at most `WIDE_STEPS * MOST_COLUMNS`.
+                            unsafe { s.store(wide.0.as_mut_ptr().add(at - first * width), s.load_half(weights.as_ptr().add(at))) };
+                        }
+                        let steps = Steps { first, end, goes_on: first > 0 };
+                        for (index, sums) in members.clone().zip(&mut sums) {
+                            self.tile::<S, f32>(tiles, index, wide.0.as_ptr(), steps, sums);
+                        }
+                    }
                 }
-                // SAFETY: `check_rows` covers the reads, the panel has K steps, tiles are balanced
-                // so that none has more than `S::ROWS` rows.
-                unsafe { tile(self.level, count, &x, self.rows.runs, weights.as_ptr(), &mut sums) };
-                for r in 0..count {
-                    // SAFETY: the row is one of the product's; jobs have disjoint tiles.
-                    unsafe { self.sink.finish(s, first + r, panel * width, sums.0.as_ptr().add(r * width)) };
+                for (index, sums) in members.zip(&sums) {
+                    let (first, count) = self.place(tiles, index);
+                    for r in 0..count {
+                        // SAFETY: the row is one of the product's; jobs have disjoint tiles.
+                        unsafe { self.sink.finish(s, first + r, panel * width, sums.0.as_ptr().add(r * width)) };
+                    }
                 }
             }
         }
     }
 }
+
+impl<T> Block<'_, T> {
+    /// First row and number of rows of a tile.
+    #[inline(always)]
+    fn place(&self, tiles: usize, index: usize) -> (usize, usize) {
+        let rows = self.row_range.len();
+        let first = self.row_range.start + tile_edge(rows, tiles, index);
+        (first, self.row_range.start + tile_edge(rows, tiles, index + 1) - first)
+    }
+
+    #[inline(always)]
+    fn tile<S: Simd, W: Panel>(&self, tiles: usize, index: usize, panel: *const W, steps: Steps, sums: &mut Sums<f32>) {
+        let (first, count) = self.place(tiles, index);
+        let mut x = [self.scratch.as_ptr(); MOST_ROWS];
+        for (r, pointer) in x.iter_mut().enumerate().take(count) {
+            // SAFETY: `check_rows` has shown that every base is within the scratch.
+            *pointer = unsafe { pointer.add(self.rows.bases.base(first + r)) };
+        }
+        // SAFETY: `check_rows` covers the reads, the panel has the steps asked for, tiles are balanced
+        // so that none has more than `S::ROWS` rows.
+        unsafe { tile(self.level, count, &x, self.rows.runs, panel, steps, sums) };
+    }
+}
+
+/// Tiles that share a widened piece of a panel.
+const GROUP: usize = 8;
+
+/// Fewer tiles than this convert the weights as they go.
+const WORTH_WIDENING: usize = 3;
+
+/// A piece of a panel in f32.
+#[repr(C, align(64))]
+struct Wide([f32; WIDE_STEPS * MOST_COLUMNS]);
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use super::epilogue::{Sink, Stored};
 use super::gemm::{Split, TileRows, tile_edge};
 use super::norm::softmax_row;
 use super::simd::{Kernel, Level, Simd};
-use super::tile::{MOST_COLUMNS, MOST_ROWS, Sums, tile};
+use super::tile::{MOST_COLUMNS, MOST_ROWS, Steps, Sums, tile};
 use super::types::{Context, Epilogue, Operand, Output, Run, Shared};
 
 /// Extents of a batched product: `[.., m, k] x [.., k, n]` over two batch axes.
@@ -244,6 +244,7 @@ impl<T: Stored> Kernel for PanelBlock<'_, T> {
         assert!((self.rows.end - 1) * self.stride + self.k <= self.x.len(), "rows: beyond the scratch");
         let tiles = rows.div_ceil(S::ROWS);
         let runs = [Run { offset: 0, length: self.k }];
+        let steps = Steps { first: 0, end: self.k, goes_on: false };
         let mut sums = Sums([0.0; MOST_ROWS * MOST_COLUMNS]);
         for panel in self.panel_range {
             let weights = &self.panels[panel * width * self.k..(panel + 1) * width * self.k];
@@ -256,7 +257,7 @@ impl<T: Stored> Kernel for PanelBlock<'_, T> {
                     *pointer = unsafe { pointer.add((first + r) * self.stride) };
                 }
                 // SAFETY: the assertion covers the rows, the panel has k steps.
-                unsafe { tile(self.level, count, &x, &runs, weights.as_ptr().cast(), &mut sums) };
+                unsafe { tile(self.level, count, &x, &runs, weights.as_ptr().cast::<u16>(), steps, &mut sums) };
                 for r in 0..count {
                     // SAFETY: jobs have disjoint tiles of the sink's matrix.
                     unsafe { self.sink.finish(s, first + r, panel * width, sums.0.as_ptr().add(r * width)) };

@@ -54,6 +54,13 @@ pub(crate) fn softmax_row(level: Level, row: &mut [f32]) {
     level.dispatch(Softmax(row));
 }
 
+/// The exponential with results below 1e-30 flushed to zero: a masked key would give subnormal numbers otherwise, which slow down
+/// every product they meet. fp16 ends at 6e-8.
+#[inline(always)]
+fn exponential<S: Simd>(s: S, x: S::F) -> S::F {
+    s.max(s.splat(0.0), s.sub(exp(s, x), s.splat(1e-30)))
+}
+
 struct Softmax<'a>(&'a mut [f32]);
 
 impl Kernel for Softmax<'_> {
@@ -72,13 +79,17 @@ impl Kernel for Softmax<'_> {
         for &value in &row[whole..] {
             largest = largest.max(value);
         }
-        // A row of -inf would give NaN; with the maximum at 0 it gives a uniform row below.
-        let offset = s.splat(if largest == f32::NEG_INFINITY { 0.0 } else { largest });
+        // A row of -inf would give NaN; it counts as a row of equal values.
+        if largest == f32::NEG_INFINITY {
+            row.fill(1.0 / row.len() as f32);
+            return;
+        }
+        let offset = s.splat(largest);
         let mut total = s.splat(0.0);
         for at in (0..whole).step_by(S::LANES) {
             // SAFETY: as above.
             let value = unsafe { s.load(row.as_ptr().add(at)) };
-            let value = exp(s, s.sub(value, offset));
+            let value = exponential(s, s.sub(value, offset));
             total = s.add(total, value);
             // SAFETY: as above.
             unsafe { s.store(row.as_mut_ptr().add(at), value) };
@@ -89,7 +100,7 @@ impl Kernel for Softmax<'_> {
             last[..row.len() - whole].copy_from_slice(&row[whole..]);
             // SAFETY: the array has at least LANES values.
             unsafe {
-                let value = exp(s, s.sub(s.load(last.as_ptr()), offset));
+                let value = exponential(s, s.sub(s.load(last.as_ptr()), offset));
                 s.store(last.as_mut_ptr(), value);
             }
             let count = row.len() - whole;

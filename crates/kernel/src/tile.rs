@@ -13,6 +13,45 @@ pub(crate) const MOST_COLUMNS: usize = 32;
 #[repr(C, align(64))]
 pub(crate) struct Sums<T>(pub [T; MOST_ROWS * MOST_COLUMNS]);
 
+/// Steps of a panel that are widened at once: with the rows of a tile they stay in the first cache.
+pub(crate) const WIDE_STEPS: usize = 192;
+
+/// Weights of a panel as they stand in memory.
+pub(crate) trait Panel: Copy {
+    /// # Safety
+    /// `from` must be readable for `LANES` values.
+    unsafe fn load<S: Simd>(s: S, from: *const Self) -> S::F;
+}
+
+/// fp16 bit patterns.
+impl Panel for u16 {
+    #[inline(always)]
+    unsafe fn load<S: Simd>(s: S, from: *const Self) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe { s.load_half(from) }
+    }
+}
+
+/// Widened before. Converting inside the tile costs a fifth of its speed where many tiles share a panel.
+impl Panel for f32 {
+    #[inline(always)]
+    unsafe fn load<S: Simd>(s: S, from: *const Self) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe { s.load(from) }
+    }
+}
+
+/// Steps along K that a tile does, counted over all runs, and whether it goes on from sums.
+#[derive(Clone, Copy)]
+pub(crate) struct Steps {
+    /// First step.
+    pub first: usize,
+    /// Step behind the last.
+    pub end: usize,
+    /// Whether `sums` hold what earlier steps gave.
+    pub goes_on: bool,
+}
+
 /// Computes `rows` rows (1 to `S::ROWS`) of a tile into `sums`, `2 * LANES` values per row.
 ///
 /// Every size is a function of its own: the unrolled loops are long, and compilers take more than
@@ -20,55 +59,56 @@ pub(crate) struct Sums<T>(pub [T; MOST_ROWS * MOST_COLUMNS]);
 ///
 /// # Safety
 /// Every run behind every row pointer must be readable, the panel must hold `2 * LANES` values
-/// for each step of the runs, `rows` must be in 1..=`S::ROWS`.
+/// for each of `steps`, which lie within the runs, `rows` must be in 1..=`S::ROWS`.
 #[inline(always)]
-pub(crate) unsafe fn tile(
+pub(crate) unsafe fn tile<W: Panel>(
     level: Level,
     rows: usize,
     x: &[*const f32; MOST_ROWS],
     runs: &[Run],
-    panel: *const u16,
+    panel: *const W,
+    steps: Steps,
     sums: &mut Sums<f32>,
 ) {
-    let tile = Tile { x, runs, panel, sums };
+    let tile = Tile { x, runs, panel, steps, sums };
     match rows {
-        1 => level.dispatch(Fixed::<1, 4>(tile)),
-        2 => level.dispatch(Fixed::<2, 4>(tile)),
-        3 => level.dispatch(Fixed::<3, 2>(tile)),
-        4 => level.dispatch(Fixed::<4, 1>(tile)),
-        5 => level.dispatch(Fixed::<5, 1>(tile)),
-        6 => level.dispatch(Fixed::<6, 1>(tile)),
-        7 => level.dispatch(Fixed::<7, 1>(tile)),
-        8 => level.dispatch(Fixed::<8, 1>(tile)),
-        9 => level.dispatch(Fixed::<9, 1>(tile)),
-        10 => level.dispatch(Fixed::<10, 1>(tile)),
-        11 => level.dispatch(Fixed::<11, 1>(tile)),
-        12 => level.dispatch(Fixed::<12, 1>(tile)),
-        13 => level.dispatch(Fixed::<13, 1>(tile)),
-        14 => level.dispatch(Fixed::<14, 1>(tile)),
+        1 => level.dispatch(Fixed::<W, 1, 4>(tile)),
+        2 => level.dispatch(Fixed::<W, 2, 4>(tile)),
+        3 => level.dispatch(Fixed::<W, 3, 2>(tile)),
+        4 => level.dispatch(Fixed::<W, 4, 1>(tile)),
+        5 => level.dispatch(Fixed::<W, 5, 1>(tile)),
+        6 => level.dispatch(Fixed::<W, 6, 1>(tile)),
+        7 => level.dispatch(Fixed::<W, 7, 1>(tile)),
+        8 => level.dispatch(Fixed::<W, 8, 1>(tile)),
+        9 => level.dispatch(Fixed::<W, 9, 1>(tile)),
+        10 => level.dispatch(Fixed::<W, 10, 1>(tile)),
+        11 => level.dispatch(Fixed::<W, 11, 1>(tile)),
+        12 => level.dispatch(Fixed::<W, 12, 1>(tile)),
+        13 => level.dispatch(Fixed::<W, 13, 1>(tile)),
+        14 => level.dispatch(Fixed::<W, 14, 1>(tile)),
         _ => unreachable!("a tile has 1 to {MOST_ROWS} rows"),
     }
 }
 
-struct Tile<'a> {
+struct Tile<'a, W> {
     x: &'a [*const f32; MOST_ROWS],
     runs: &'a [Run],
-    panel: *const u16,
+    panel: *const W,
+    steps: Steps,
     sums: &'a mut Sums<f32>,
 }
 
-struct Fixed<'a, const R: usize, const U: usize>(Tile<'a>);
+struct Fixed<'a, W, const R: usize, const U: usize>(Tile<'a, W>);
 
-impl<const R: usize, const U: usize> Kernel for Fixed<'_, R, U> {
+impl<W: Panel, const R: usize, const U: usize> Kernel for Fixed<'_, W, R, U> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Tile { x, runs, panel, sums } = self.0;
         if R > S::ROWS {
             unreachable!("a tile has 1 to {} rows", S::ROWS);
         }
         // SAFETY: the promise of `tile`, the only place that makes this.
-        unsafe { fixed::<S, R, U>(s, x, runs, panel, sums) }
+        unsafe { fixed::<S, W, R, U>(s, self.0) }
     }
 }
 
@@ -78,40 +118,51 @@ impl<const R: usize, const U: usize> Kernel for Fixed<'_, R, U> {
 /// # Safety
 /// As [`tile`].
 #[inline(always)]
-unsafe fn fixed<S: Simd, const R: usize, const U: usize>(
-    s: S,
-    x: &[*const f32; MOST_ROWS],
-    runs: &[Run],
-    panel: *const u16,
-    sums: &mut Sums<f32>,
-) {
+unsafe fn fixed<S: Simd, W: Panel, const R: usize, const U: usize>(s: S, tile: Tile<'_, W>) {
+    let Tile { x, runs, panel, steps, sums } = tile;
     let mut acc = [[[s.splat(0.0); 2]; R]; U];
+    let out = sums.0.as_mut_ptr();
+    if steps.goes_on {
+        for r in 0..R {
+            for v in 0..2 {
+                // SAFETY: R <= MOST_ROWS and 2 * LANES <= MOST_COLUMNS.
+                acc[0][r][v] = unsafe { s.load(out.add((2 * r + v) * S::LANES)) };
+            }
+        }
+    }
     let mut w = panel;
+    let mut begin = 0;
     for run in runs {
+        let (from, to) = (steps.first.max(begin), steps.end.min(begin + run.length));
+        let skipped = from.saturating_sub(begin);
+        begin += run.length;
+        if from >= to {
+            continue;
+        }
+        let length = to - from;
         let mut p = [x[0]; R];
         for r in 0..R {
             // SAFETY: the run lies within the scratch.
-            p[r] = unsafe { x[r].add(run.offset) };
+            p[r] = unsafe { x[r].add(run.offset + skipped) };
         }
         let mut k = 0;
-        while k + U <= run.length {
+        while k + U <= length {
             for set in acc.iter_mut() {
                 // SAFETY: `k < length`, and the panel has a step for every k.
-                unsafe { step::<S, R>(s, &p, k, w, set) };
+                unsafe { step::<S, W, R>(s, &p, k, w, set) };
                 // SAFETY: at most one step behind the last.
                 w = unsafe { w.add(2 * S::LANES) };
                 k += 1;
             }
         }
-        while k < run.length {
+        while k < length {
             // SAFETY: as above.
-            unsafe { step::<S, R>(s, &p, k, w, &mut acc[0]) };
+            unsafe { step::<S, W, R>(s, &p, k, w, &mut acc[0]) };
             // SAFETY: as above.
             w = unsafe { w.add(2 * S::LANES) };
             k += 1;
         }
     }
-    let out = sums.0.as_mut_ptr();
     for r in 0..R {
         for v in 0..2 {
             let mut total = acc[0][r][v];
@@ -129,9 +180,15 @@ unsafe fn fixed<S: Simd, const R: usize, const U: usize>(
 /// # Safety
 /// `x[r] + k` must be readable, `w` for `2 * LANES` values.
 #[inline(always)]
-unsafe fn step<S: Simd, const R: usize>(s: S, x: &[*const f32; R], k: usize, w: *const u16, acc: &mut [[S::F; 2]; R]) {
+unsafe fn step<S: Simd, W: Panel, const R: usize>(
+    s: S,
+    x: &[*const f32; R],
+    k: usize,
+    w: *const W,
+    acc: &mut [[S::F; 2]; R],
+) {
     // SAFETY: the caller's promise.
-    let (w0, w1) = unsafe { (s.load_half(w), s.load_half(w.add(S::LANES))) };
+    let (w0, w1) = unsafe { (W::load(s, w), W::load(s, w.add(S::LANES))) };
     for r in 0..R {
         // SAFETY: the caller's promise.
         let broadcast = s.splat(unsafe { *x[r].add(k) });

@@ -92,7 +92,7 @@ fn sigmoid() -> Curve {
 }
 
 fn tanh() -> Curve {
-    Curve::fit(f64::tanh, -4.0, 4.0, Tail::Constant(-1.0), Tail::Constant(1.0))
+    Curve::fit(f64::tanh, -3.5, 3.5, Tail::Constant(-1.0), Tail::Constant(1.0))
 }
 
 fn gelu(mode: &str) -> Curve {
