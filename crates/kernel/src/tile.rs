@@ -180,13 +180,7 @@ unsafe fn fixed<S: Simd, W: Panel, const R: usize, const U: usize>(s: S, tile: T
 /// # Safety
 /// `x[r] + k` must be readable, `w` for `2 * LANES` values.
 #[inline(always)]
-unsafe fn step<S: Simd, W: Panel, const R: usize>(
-    s: S,
-    x: &[*const f32; R],
-    k: usize,
-    w: *const W,
-    acc: &mut [[S::F; 2]; R],
-) {
+unsafe fn step<S: Simd, W: Panel, const R: usize>(s: S, x: &[*const f32; R], k: usize, w: *const W, acc: &mut [[S::F; 2]; R]) {
     // SAFETY: the caller's promise.
     let (w0, w1) = unsafe { (W::load(s, w), W::load(s, w.add(S::LANES))) };
     for r in 0..R {

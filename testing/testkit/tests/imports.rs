@@ -69,7 +69,8 @@ fn unsafe_code_stands_only_where_the_architecture_says() {
             let allowed = inside.starts_with("map/") || inside.starts_with("kernel/") || inside.contains("/tests/");
             if path.extension().is_some_and(|extension| extension == "rs") && !allowed {
                 let text = std::fs::read_to_string(&path).expect("source");
-                if text.lines().any(|line| line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl")) {
+                if text.lines().any(|line| line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl"))
+                {
                     offenders.push(inside);
                 }
             }
