@@ -59,7 +59,7 @@ pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
 
 /// A shape as people write it.
 pub fn shape(shape: &[usize]) -> String {
-    format!("[{}]", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
+    aneforge::mil::DisplayShape(shape).to_string()
 }
 
 /// A number of bytes with a unit.

@@ -97,6 +97,10 @@ fn damaged_bundles_are_refused_and_the_place_of_the_damage_is_named() {
     corrupted[72] ^= 0x40;
     fs::write(&weights, &corrupted).unwrap();
     place.refuse("x.npy", &["weights.bin"]);
+    corrupted = whole.clone();
+    *corrupted.last_mut().unwrap() ^= 1;
+    fs::write(&weights, &corrupted).unwrap();
+    place.refuse("x.npy", &["weights.bin", "hash"]);
     fs::remove_file(&weights).unwrap();
     place.refuse("x.npy", &["weights.bin"]);
     fs::write(&weights, &whole).unwrap();
@@ -106,7 +110,18 @@ fn damaged_bundles_are_refused_and_the_place_of_the_damage_is_named() {
     place.refuse("x.npy", &["line ", "rellu"]);
     fs::write(&program, &text[..text.len() / 2]).unwrap();
     place.refuse("x.npy", &["line "]);
+    fs::write(&program, text.replace("func main", "func  main")).unwrap();
+    let (_, err) = place.run(0, "x.npy", &[]);
+    assert!(err.contains("edited"), "{err}");
+    fs::remove_file(place.path("out/y.npy")).unwrap();
     fs::write(&program, &text).unwrap();
+    let manifest = place.path("bundle/manifest.json");
+    let written = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, written.replace("\"schema\": 1", "\"schema\": 9")).unwrap();
+    place.refuse("x.npy", &["manifest.json", "schema", "9"]);
+    fs::write(&manifest, &written[..written.len() / 2]).unwrap();
+    place.refuse("x.npy", &["manifest.json"]);
+    fs::write(&manifest, &written).unwrap();
     place.run(0, "x.npy", &[]);
 }
 

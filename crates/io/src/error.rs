@@ -75,6 +75,7 @@ impl IoError {
         Self::Format { path: path.to_path_buf(), format, problem: problem.into() }
     }
 
+    #[cfg(feature = "safetensors")]
     pub(crate) fn tensor(path: &Path, tensor: &str, problem: impl Into<String>) -> Self {
         Self::Tensor { path: path.to_path_buf(), tensor: tensor.to_string(), problem: problem.into() }
     }

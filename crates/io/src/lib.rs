@@ -7,6 +7,7 @@
 //! Everything that is written is written whole or not at all ([`write_whole`]).
 #![forbid(unsafe_code)]
 
+pub mod bundle;
 #[cfg(feature = "safetensors")]
 pub mod cache;
 #[cfg(feature = "tokenizers")]

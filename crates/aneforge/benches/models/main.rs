@@ -19,30 +19,31 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [serve, what, device] = &arguments[..]
+    if let [serve, bundle, device] = &arguments[..]
         && serve == "serve"
     {
-        return ours::serve(what, device);
+        return ours::serve(bundle, device);
     }
     println!("best of {RUNS} interleaved runs, batch 1, 2 threads; memory is each process's peak");
     println!("{:<34} {:>11} {:>11} {:>7} {:>7} {:>9} {:>9}", "", "ours", "other", "ratio", "goal", "our MB", "other MB");
-    let mut ours_first = Vec::new();
+    let folder = tempfile::tempdir()?;
     for (model, goal) in [("resnet18", 1.15), ("vit_b_16", 1.25), ("minilm_128", 1.25)] {
-        if let (Some(ours), Some(other)) = (ours::available(model), onnxruntime(model)?) {
-            compare(&format!("{model}: cpu / onnxruntime"), ours?, other, goal)?;
-            ours_first.push(model);
-        } else {
-            println!("{model}: not run (no fixtures; use make bench)");
+        match (ours::side(model, "cpu", folder.path())?, onnxruntime(model)?) {
+            (Some(ours), Some(other)) => compare(&format!("{model}: cpu / onnxruntime"), ours, other, goal)?,
+            _ => println!("{model}: not run (no fixtures; use make bench)"),
         }
     }
     for chip in ["emulator:m1", "emulator:m5"] {
-        if ours_first.contains(&"resnet18") {
-            let (emulator, cpu) = (Side::ours("resnet18", chip)?, Side::ours("resnet18", "cpu")?);
+        let sides = (ours::side("resnet18", chip, folder.path())?, ours::side("resnet18", "cpu", folder.path())?);
+        if let (Some(emulator), Some(cpu)) = sides {
             compare(&format!("resnet18: {chip} / cpu"), emulator, cpu, 3.0)?;
         }
     }
     match upstream()? {
-        Some(other) => compare("12-layer encoder to files / aneforge 0.4", Side::ours("encoder", "files")?, other, 0.1)?,
+        Some(other) => {
+            let ours = Side::ours(ours::ENCODER.as_ref(), "none")?;
+            compare("12-layer encoder to files / aneforge 0.4", ours, other, 0.1)?;
+        }
         None => println!("lowering: not run (no Python package; use make bench)"),
     }
     println!("one dispatch of a tiny program on null: {:.0} ns (goal 2000)", ours::dispatch_nanoseconds()?);

@@ -4,15 +4,22 @@ use crate::side::Side;
 use crate::{Result, encoder, path};
 use aneforge::io::models::{self, Model, bert};
 use aneforge::io::{ModelFolder, SafeTensors};
-use aneforge::{CompileOptions, Executable, Graph, IntoProgram, Program, Target, compile, open};
+use aneforge::{CompileOptions, Graph, IntoProgram, Program, Target, compile, open};
 use std::io::{BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Our side of a model's comparison, or nothing where its weights are not at hand.
-pub fn available(model: &str) -> Option<Result<Side>> {
-    weights(model).map(|_| Side::ours(model, "cpu"))
+/// What [`serve`] takes in the place of a bundle to lower an encoder.
+pub const ENCODER: &str = "encoder";
+
+/// Our side of a model's comparison, or nothing where its weights are not at hand. The program is compiled here, so that the
+/// serving process holds what running takes and nothing else.
+pub fn side(model: &str, device: &str, folder: &Path) -> Result<Option<Side>> {
+    let Some(weights) = weights(model) else { return Ok(None) };
+    let bundle = folder.join(format!("{model} {}", device.replace(':', " ")));
+    compile_to(model, weights, device, &bundle)?;
+    Side::ours(&bundle, device).map(Some)
 }
 
 fn weights(model: &str) -> Option<PathBuf> {
@@ -22,14 +29,20 @@ fn weights(model: &str) -> Option<PathBuf> {
     }
 }
 
-/// Serves until the input ends.
-pub fn serve(what: &str, device: &str) -> Result<()> {
-    if what == "encoder" {
+/// Serves a bundle on a device, or the lowering of an encoder, until the input ends.
+pub fn serve(bundle: &str, device: &str) -> Result<()> {
+    if bundle == ENCODER {
         let weights = encoder::Weights::random()?;
         let folder = tempfile::tempdir()?;
-        return answer(|| encoder::to_files(&weights, &folder.path().join("bundle")));
+        let bundle = folder.path().join("bundle");
+        return answer(|| {
+            let time = encoder::to_files(&weights, &bundle);
+            // Outside of the time: the other side does not write over older files either.
+            std::fs::remove_dir_all(&bundle)?;
+            time
+        });
     }
-    let (executable, _bundle) = load(what, device)?;
+    let executable = open(device)?.load(&Arc::new(Program::open(bundle)?))?;
     // Word embeddings and images alike are small numbers around zero; masks are ones.
     let inputs: Vec<Vec<u8>> = executable.inputs().iter().map(|port| input(&port.name, port.ty.count())).collect();
     let buffers: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
@@ -53,8 +66,7 @@ fn input(name: &str, count: usize) -> Vec<u8> {
     (0..count).flat_map(|index| half::f16::from_f32(value(index)).to_le_bytes()).collect()
 }
 
-fn load(model: &str, device: &str) -> Result<(Arc<dyn Executable>, tempfile::TempDir)> {
-    let weights = weights(model).ok_or("the weights' place is not set")?;
+fn compile_to(model: &str, weights: PathBuf, device: &str, bundle: &Path) -> Result<()> {
     let built: Model = if model == "minilm_128" {
         let folder = ModelFolder::open(weights)?;
         let config = bert::BertConfig::read(folder.config())?;
@@ -63,11 +75,8 @@ fn load(model: &str, device: &str) -> Result<(Arc<dyn Executable>, tempfile::Tem
         models::image_classifier(&SafeTensors::open(weights)?)?
     };
     let target: Target = device.strip_prefix("emulator:").unwrap_or("generic").parse()?;
-    let folder = tempfile::tempdir()?;
-    let bundle = folder.path().join("bundle");
-    compile(&built.named_outputs(), &CompileOptions { target, ..CompileOptions::default() })?.write(&bundle)?;
-    let executable = open(device)?.load(&Arc::new(Program::open(&bundle)?))?;
-    Ok((executable, folder))
+    compile(&built.named_outputs(), &CompileOptions { target, ..CompileOptions::default() })?.write(bundle)?;
+    Ok(())
 }
 
 /// The protocol: `ready`, then the time of each run asked for, then the peak memory.

@@ -24,9 +24,9 @@ impl Side {
         Ok(side)
     }
 
-    /// This very program, serving one of our models on a device.
-    pub fn ours(what: &str, device: &str) -> Result<Self> {
-        Self::start(&std::env::current_exe()?, &["serve".into(), what.into(), device.into()])
+    /// This very program, serving a bundle on a device.
+    pub fn ours(bundle: &Path, device: &str) -> Result<Self> {
+        Self::start(&std::env::current_exe()?, &["serve".into(), bundle.into(), device.into()])
     }
 
     /// One run, in milliseconds.

@@ -117,6 +117,7 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
 fn compile(options: &Options, how: &CompileOptions) -> Result<(String, Compiled), Failure> {
     let path = &options.model;
     if path.is_dir() && path.join(aneforge::compile::bundle::TEXT).is_file() {
+        aneforge::io::bundle::check(path)?;
         let program = Program::open(path)?;
         return Ok((format!("program {}", path.display()), aneforge::compile::compile_body(program.body().clone(), how)?));
     }

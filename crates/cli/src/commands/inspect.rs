@@ -82,10 +82,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 fn bundle(folder: &Path, json: bool) -> Result<(), Failure> {
-    let path = folder.join(aneforge::compile::bundle::MANIFEST);
-    let text = read(&path)?;
-    let manifest: Manifest = serde_json::from_str(&text)
-        .map_err(|error| Failure::Input(format!("{} is not a manifest that this version reads: {error}", path.display())))?;
+    let checked = aneforge::io::bundle::check(folder)?;
+    let Some(manifest) = checked.manifest else {
+        return Err(Failure::Input(format!("{} has no {}", folder.display(), aneforge::compile::bundle::MANIFEST)));
+    };
+    if checked.is_text_edited {
+        output::note("the program's text was edited after compiling");
+    }
     let program = outline(&folder.join(aneforge::compile::bundle::TEXT))?;
     let blobs = blobs(&folder.join(aneforge::compile::bundle::WEIGHTS))?;
     if json {

@@ -48,6 +48,7 @@ struct Step {
     name: String,
     operators: Vec<&'static str>,
     kernel: String,
+    rule: Option<String>,
     microseconds: f64,
 }
 
@@ -73,6 +74,9 @@ fn assignment(text: &str) -> Result<(String, PathBuf), String> {
 /// Reads, executes, writes.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let device = aneforge::open(&options.device)?;
+    if aneforge::io::bundle::check(&options.bundle)?.is_text_edited {
+        output::note("the program's text was edited after compiling");
+    }
     let executable = device.load(&Arc::new(Program::open(&options.bundle)?))?;
     let targets = targets(&options.output, executable.outputs())?;
     let inputs = inputs(options, executable.inputs())?;
@@ -96,6 +100,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             name: step.name,
             operators: step.ops,
             kernel: step.kernel,
+            rule: step.rule.map(|rule| rule.label.to_string()),
             microseconds: time.as_secs_f64() * 1e6,
         })
         .collect();
@@ -125,10 +130,10 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
         })
         .collect();
     output::data(&output::table(&rows, &[]))?;
-    let steps = report
-        .steps
-        .iter()
-        .map(|step| vec![format!("{:.1} us", step.microseconds), step.name.clone(), step.operators.join("+"), step.kernel.clone()]);
+    let steps = report.steps.iter().map(|step| {
+        let (time, rule) = (format!("{:.1} us", step.microseconds), step.rule.clone().unwrap_or_default());
+        vec![time, rule, step.name.clone(), step.operators.join("+"), step.kernel.clone()]
+    });
     let steps = output::table(&steps.collect::<Vec<_>>(), &[0]);
     if !steps.is_empty() {
         output::note(steps.trim_end());
