@@ -24,7 +24,7 @@
 //! | you want to | look at |
 //! |---|---|
 //! | build a model | [`Graph`] and the methods of [`Tensor`] |
-//! | see what is emitted | [`compile`], [`Compiled::write`], [`mil::print`] |
+//! | see what is emitted | [`compile()`], [`Compiled::write`], [`mil::print`] |
 //! | run a program | [`open`], [`Device::load`], [`Executable`] |
 //! | know what a chip would answer | `open("emulator:m1")` and the labels in [`Executable::report`] |
 //! | use a pretrained model | [`io::Embedder`], [`io::models`] |
