@@ -10,5 +10,6 @@ scripts/fetch_minilm.sh
 mkdir -p .cache/demo
 .venv-demo/bin/python testing/python/minilm_reference.py .cache/minilm \
   --sentences scripts/demo_sentences.txt --output .cache/demo/reference.npy
-exec "$target/release/aneforge" embed .cache/minilm \
+# Compiled programs stay in this folder too, where `make clean` finds them.
+ANEFORGE_CACHE_DIR=$root/.cache/aneforge exec "$target/release/aneforge" embed .cache/minilm \
   --file scripts/demo_sentences.txt --reference .cache/demo/reference.npy "$@"

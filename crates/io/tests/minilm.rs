@@ -30,7 +30,8 @@ fn fixture() -> Option<Fixture> {
 }
 
 fn embedder(model: &Path, device: &str, batch: usize) -> Embedder {
-    let options = EmbedOptions { batch, ..EmbedOptions::default() };
+    let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("minilm"));
+    let options = EmbedOptions { batch, cache, ..EmbedOptions::default() };
     Embedder::open(model, aneforge_runtime::open(device).unwrap(), options).unwrap()
 }
 

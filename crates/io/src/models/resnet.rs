@@ -22,7 +22,8 @@ const STAGES: usize = 4;
 /// # Errors
 /// [`ModelError`] that lists all tensors that are missing, or names the one that has another shape.
 pub fn build(graph: &Graph, weights: &SafeTensors) -> Result<Model, ModelError> {
-    let mut net = Net { weights, loader: Loader::new(weights) };
+    let bottleneck = weights.info("layer1.0.conv3.weight").is_some();
+    let mut net = Net { weights, loader: Loader::new(weights), bottleneck };
     let image = graph.input(IMAGE, DType::Fp16, &[1, 3, SIDE, SIDE]);
     let mut x = net.convolution(&image, "conv1", "bn1", 2)?.relu();
     x = x.max_pool(&Window::square(3).stride(2).padding(1));
@@ -46,16 +47,17 @@ pub fn build(graph: &Graph, weights: &SafeTensors) -> Result<Model, ModelError> 
 struct Net<'a> {
     weights: &'a SafeTensors,
     loader: Loader<'a>,
+    /// Blocks of three convolutions, not two.
+    bottleneck: bool,
 }
 
 impl Net<'_> {
     /// Two 3x3 convolutions, or 1x1, 3x3, 1x1, around a shortcut.
     fn block(&mut self, x: &Tensor, name: &str, stride: usize) -> Result<Tensor, ModelError> {
-        let bottleneck = self.weights.info(&format!("{name}.conv3.weight")).is_some();
         let convolution = |net: &mut Self, x: &Tensor, index: usize, stride: usize| {
             net.convolution(x, &format!("{name}.conv{index}"), &format!("{name}.bn{index}"), stride)
         };
-        let inner = if bottleneck {
+        let inner = if self.bottleneck {
             // torchvision strides the 3x3 convolution, not the 1x1 before it.
             let narrow = convolution(self, x, 1, 1)?.relu();
             let mixed = convolution(self, &narrow, 2, stride)?.relu();
@@ -64,10 +66,10 @@ impl Net<'_> {
             let first = convolution(self, x, 1, stride)?.relu();
             convolution(self, &first, 2, 1)?
         };
-        let shortcut = if self.weights.info(&format!("{name}.downsample.0.weight")).is_some() {
-            self.convolution(x, &format!("{name}.downsample.0"), &format!("{name}.downsample.1"), stride)?
-        } else {
+        let shortcut = if inner.shape()? == x.shape()? {
             x.clone()
+        } else {
+            self.convolution(x, &format!("{name}.downsample.0"), &format!("{name}.downsample.1"), stride)?
         };
         Ok((&inner + &shortcut).relu())
     }
@@ -79,7 +81,7 @@ impl Net<'_> {
         let (to, kernel) = match self.weights.info(&key).map(|info| info.ty.shape.as_slice()) {
             Some(&[to, _, height, _]) => (to, height),
             // Missing or of another rank: the loader says so; the extents only keep the graph legal until then.
-            _ => (from, 1),
+            _ => (self.weights.info(&format!("{norm}.weight")).map_or(from, |info| info.ty.count()), 1),
         };
         let shape = [to, from, kernel, kernel];
         let weight = self.folded(&shape, &key, &shape, norm, to)?;
