@@ -19,7 +19,13 @@ pub struct Weight {
 #[derive(Clone)]
 enum Source {
     Owned(Arc<Vec<u8>>),
-    Mapped { mapping: Arc<Mapping>, offset: usize, stored: DType },
+    /// Little-endian in memory, whatever the machine is.
+    Floats(Arc<Vec<f32>>),
+    Mapped {
+        mapping: Arc<Mapping>,
+        offset: usize,
+        stored: DType,
+    },
     Computed(Compute),
 }
 
@@ -81,6 +87,19 @@ impl Weight {
         Self::from_bytes(TensorType::new(DType::Fp16, shape), bytes)
     }
 
+    /// An fp16 weight from fp32 elements, row major, which are kept as they are and rounded, ties to even, while they are read.
+    ///
+    /// # Errors
+    /// [`WeightError::Size`] where the element count differs from the shape's.
+    pub fn from_fp32(shape: impl Into<Vec<usize>>, mut values: Vec<f32>) -> Result<Self, WeightError> {
+        let ty = TensorType::new(DType::Fp16, shape);
+        check_size(&ty, DType::Fp32, values.len().saturating_mul(4))?;
+        if cfg!(target_endian = "big") {
+            values.iter_mut().for_each(|value| *value = f32::from_bits(value.to_bits().to_le()));
+        }
+        Ok(Self { ty, source: Source::Floats(Arc::new(values)) })
+    }
+
     /// A weight of type `ty` read from `mapping` at `offset`, where it is stored as `stored` (the type itself, or fp32, bf16 or
     /// fp16 to be rounded to fp16, ties to even).
     ///
@@ -118,6 +137,7 @@ impl Weight {
     pub fn identity(&self) -> (usize, usize, DType) {
         match &self.source {
             Source::Owned(bytes) => (Arc::as_ptr(bytes) as usize, 0, self.ty.dtype),
+            Source::Floats(values) => (Arc::as_ptr(values) as usize, 0, DType::Fp32),
             Source::Mapped { mapping, offset, stored } => (Arc::as_ptr(mapping) as usize, *offset, *stored),
             Source::Computed(compute) => (Arc::as_ptr(compute).cast::<()>() as usize, 0, self.ty.dtype),
         }
@@ -125,13 +145,20 @@ impl Weight {
 
     /// The packed bytes themselves where the weight is held in its own type: no copy.
     pub fn direct_bytes(&self) -> Option<&[u8]> {
-        let length = self.ty.dtype.packed_bytes(self.ty.count());
+        self.stored_bytes().filter(|(_, stored)| *stored == self.ty.dtype).map(|(bytes, _)| bytes)
+    }
+
+    /// The packed bytes as they are stored and their element type: the weight's own, or fp32 or bf16 to be rounded to fp16.
+    /// `None` where the weight is computed.
+    pub(crate) fn stored_bytes(&self) -> Option<(&[u8], DType)> {
         match &self.source {
-            Source::Owned(bytes) => Some(bytes.as_slice()),
-            Source::Mapped { mapping, offset, stored } if *stored == self.ty.dtype => {
-                mapping.bytes().get(*offset..*offset + length)
+            Source::Owned(bytes) => Some((bytes.as_slice(), self.ty.dtype)),
+            Source::Floats(values) => Some((bytemuck::cast_slice(values.as_slice()), DType::Fp32)),
+            Source::Mapped { mapping, offset, stored } => {
+                let length = stored.packed_bytes(self.ty.count());
+                mapping.bytes().get(*offset..*offset + length).map(|bytes| (bytes, *stored))
             }
-            _ => None,
+            Source::Computed(_) => None,
         }
     }
 
@@ -140,17 +167,10 @@ impl Weight {
     /// # Errors
     /// What the source or `sink` reports; [`WeightError::Range`] for a finite number that rounds to infinity in fp16.
     pub fn stream(&self, sink: &mut dyn FnMut(&[u8]) -> Result<(), WeightError>) -> Result<(), WeightError> {
-        if let Some(bytes) = self.direct_bytes() {
-            return bytes.chunks(CHUNK_ELEMENTS * 2).try_for_each(sink);
-        }
-        match &self.source {
-            Source::Owned(_) => Ok(()),
-            Source::Mapped { mapping, offset, stored } => {
-                let length = stored.packed_bytes(self.ty.count());
-                let bytes = mapping.bytes().get(*offset..*offset + length).unwrap_or_default();
-                crate::convert::to_fp16(bytes, *stored, sink)
-            }
-            Source::Computed(compute) => {
+        match (&self.source, self.stored_bytes()) {
+            (_, Some((bytes, stored))) if stored == self.ty.dtype => bytes.chunks(CHUNK_ELEMENTS * 2).try_for_each(sink),
+            (_, Some((bytes, stored))) => crate::convert::to_fp16(bytes, stored, sink),
+            (Source::Computed(compute), None) => {
                 let mut seen = 0;
                 compute(&mut |values| {
                     seen += values.len();
@@ -158,6 +178,8 @@ impl Weight {
                 })?;
                 check_size(&self.ty, DType::Fp16, seen * 2)
             }
+            // The length was checked when the weight was made.
+            (_, None) => check_size(&self.ty, self.ty.dtype, 0),
         }
     }
 
@@ -181,7 +203,7 @@ impl Weight {
 impl fmt::Debug for Weight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = match &self.source {
-            Source::Owned(_) => "owned",
+            Source::Owned(_) | Source::Floats(_) => "owned",
             Source::Mapped { .. } => "mapped",
             Source::Computed(_) => "computed",
         };

@@ -123,6 +123,14 @@ pub enum BlobError {
         /// Why.
         source: WeightError,
     },
+    /// A constant of a program could not be written.
+    #[error("constant {name:?}: {source}")]
+    Constant {
+        /// The constant.
+        name: String,
+        /// Why.
+        source: Box<BlobError>,
+    },
     /// Writing goes on after an error.
     #[error("the weight file is incomplete after an earlier error; write it anew")]
     Poisoned,

@@ -5,10 +5,13 @@
 //! as the package aneforge 0.4 does.
 
 mod error;
+mod file;
 mod format;
+mod pipeline;
 mod read;
 mod write;
 
 pub use error::BlobError;
+pub use file::BlobFileWriter;
 pub use read::{BlobFile, BlobIter, BlobView};
-pub use write::{BlobFileWriter, BlobWriter};
+pub use write::BlobWriter;

@@ -1,25 +1,41 @@
-//! Writing weight files as a stream.
+//! Writing weight files as a stream, or planning them.
 
 use super::BlobError;
 use super::format::{ALIGNMENT, Descriptor, RECORD, SENTINEL, code, header};
 use crate::{TensorType, Weight, WeightError};
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::PathBuf;
 
-/// Sees every byte behind the file header in file order, for example to hash the file while it is written.
-pub type Observer = Box<dyn FnMut(&[u8]) + Send>;
+/// A blob with its place in a file that is written later.
+pub(super) struct Planned {
+    /// Constant of the program; empty where the caller named none.
+    pub name: String,
+    /// Where the descriptor goes.
+    pub offset: u64,
+    pub descriptor: Descriptor,
+    pub weight: Weight,
+}
+
+/// A whole weight file before it is written: every offset follows from the sizes.
+pub(super) struct Plan {
+    pub path: PathBuf,
+    /// Bytes of the file.
+    pub length: u64,
+    pub count: u32,
+    pub blobs: Vec<Planned>,
+}
 
 /// Writes blobs one after the other; holds one chunk of one weight at a time. The number of blobs is patched into the header by
-/// [`BlobWriter::finish`].
+/// [`BlobWriter::finish`]. The writer that a [`BlobFileWriter`](super::BlobFileWriter) lends only gives out offsets; the file is
+/// written when it is finished.
 pub struct BlobWriter<W: Write + Seek> {
     sink: W,
     path: PathBuf,
     position: u64,
     count: u32,
     poisoned: bool,
-    observer: Option<Observer>,
+    /// Blobs for later, where nothing is written at once.
+    planned: Option<Vec<Planned>>,
 }
 
 impl<W: Write + Seek> BlobWriter<W> {
@@ -28,27 +44,29 @@ impl<W: Write + Seek> BlobWriter<W> {
     /// # Errors
     /// [`BlobError::Io`].
     pub fn new(sink: W) -> Result<Self, BlobError> {
-        Self::with_path(sink, PathBuf::from("weight data"))
-    }
-
-    fn with_path(sink: W, path: PathBuf) -> Result<Self, BlobError> {
-        let mut writer = Self { sink, path, position: 0, count: 0, poisoned: false, observer: None };
+        let mut writer = Self::planning(sink, PathBuf::from("weight data"));
+        writer.planned = None;
         writer.sink.write_all(&header(0)).map_err(|source| writer.io("write", source))?;
-        writer.position = RECORD as u64;
         Ok(writer)
     }
 
-    /// Shows every byte behind the 64-byte header to `observer`, in file order.
-    pub fn observe(&mut self, observer: Observer) {
-        self.observer = Some(observer);
+    /// Plans the file at `path`, which `sink` writes later.
+    pub(super) fn planning(sink: W, path: PathBuf) -> Self {
+        Self { sink, path, position: RECORD as u64, count: 0, poisoned: false, planned: Some(Vec::new()) }
     }
 
-    /// Blobs written so far.
+    /// The sink, untouched, and what is to be written to it.
+    pub(super) fn into_plan(self) -> (W, Plan) {
+        let Self { sink, path, position, count, planned, .. } = self;
+        (sink, Plan { path, length: position, count, blobs: planned.unwrap_or_default() })
+    }
+
+    /// Blobs added so far.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Bytes written so far.
+    /// Bytes up to the end of the last blob.
     pub fn len(&self) -> u64 {
         self.position
     }
@@ -63,23 +81,41 @@ impl<W: Write + Seek> BlobWriter<W> {
     /// # Errors
     /// [`BlobError::Unstorable`]; [`BlobError::Size`] where `bytes` does not fill `ty`; [`BlobError::Io`].
     pub fn add_bytes(&mut self, ty: &TensorType, bytes: &[u8]) -> Result<u64, BlobError> {
-        self.add(ty, |sink| sink(bytes))
+        let (offset, descriptor) = self.place(ty)?;
+        let (expected, found) = (descriptor.size, bytes.len() as u64);
+        if found != expected {
+            return Err(BlobError::Size { path: self.path.clone(), offset, declared: ty.to_string(), expected, found });
+        }
+        let weight = match self.planned {
+            Some(_) => Weight::from_bytes(ty.clone(), bytes.to_vec()).map_err(|source| weight_error(ty, source))?,
+            None => return self.write_now(ty, offset, descriptor, |sink| sink(bytes)),
+        };
+        self.plan(Planned { name: String::new(), offset, descriptor, weight })
     }
 
     /// Appends a weight, read and converted chunk by chunk, and gives the offset that programs name.
     ///
     /// # Errors
     /// [`BlobError::Unstorable`]; [`BlobError::Weight`] where the weight cannot be read; [`BlobError::Io`]. After either of the
-    /// last two the file is incomplete and every further call fails.
+    /// last two the file is incomplete and every further call fails. A planned file tells them when it is finished.
     pub fn add_weight(&mut self, weight: &Weight) -> Result<u64, BlobError> {
-        self.add(weight.ty(), |sink| weight.stream(sink))
+        self.add_constant("", weight)
     }
 
-    fn add(
-        &mut self,
-        ty: &TensorType,
-        stream: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), WeightError>) -> Result<(), WeightError>,
-    ) -> Result<u64, BlobError> {
+    /// As [`Self::add_weight`], for a constant whose name a later error should tell.
+    ///
+    /// # Errors
+    /// As [`Self::add_weight`].
+    pub fn add_constant(&mut self, name: &str, weight: &Weight) -> Result<u64, BlobError> {
+        let (offset, descriptor) = self.place(weight.ty())?;
+        match self.planned {
+            Some(_) => self.plan(Planned { name: name.to_string(), offset, descriptor, weight: weight.clone() }),
+            None => self.write_now(weight.ty(), offset, descriptor, |sink| weight.stream(sink)),
+        }
+    }
+
+    /// Offset and descriptor of the next blob.
+    fn place(&self, ty: &TensorType) -> Result<(u64, Descriptor), BlobError> {
         if self.poisoned {
             return Err(BlobError::Poisoned);
         }
@@ -87,12 +123,36 @@ impl<W: Write + Seek> BlobWriter<W> {
         let bits = ty.checked_count().and_then(|count| ty.dtype.bits().checked_mul(count));
         let size = bits.map_or(u64::MAX, |bits| bits.div_ceil(8) as u64);
         let padding_bits = bits.map_or(0, |bits| (8 - bits as u64 % 8) % 8);
+        let offset = self.position.next_multiple_of(ALIGNMENT);
+        Ok((offset, Descriptor { sentinel: SENTINEL, code, size, data: offset + RECORD as u64, padding_bits }))
+    }
+
+    fn plan(&mut self, planned: Planned) -> Result<u64, BlobError> {
+        let (offset, Descriptor { size, data, .. }) = (planned.offset, planned.descriptor);
+        let end = data.checked_add(size).ok_or_else(|| BlobError::Size {
+            path: self.path.clone(),
+            offset,
+            declared: planned.weight.ty().to_string(),
+            expected: size,
+            found: 0,
+        })?;
+        self.position = end;
+        self.count += 1;
+        self.planned.get_or_insert_default().push(planned);
+        Ok(offset)
+    }
+
+    fn write_now(
+        &mut self,
+        ty: &TensorType,
+        offset: u64,
+        descriptor: Descriptor,
+        stream: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), WeightError>) -> Result<(), WeightError>,
+    ) -> Result<u64, BlobError> {
         self.poisoned = true;
-        let padding = self.position.next_multiple_of(ALIGNMENT) - self.position;
+        let padding = offset - self.position;
         self.put(&[0; ALIGNMENT as usize][..padding as usize])?;
-        let offset = self.position;
-        let data = offset + RECORD as u64;
-        self.put(&Descriptor { sentinel: SENTINEL, code, size, data, padding_bits }.to_bytes())?;
+        self.put(&descriptor.to_bytes())?;
         let mut failure = None;
         let mut found = 0u64;
         let streamed = stream(&mut |chunk| {
@@ -106,9 +166,10 @@ impl<W: Write + Seek> BlobWriter<W> {
         if let Some(error) = failure {
             return Err(error);
         }
-        streamed.map_err(|source| BlobError::Weight { ty: ty.to_string(), source })?;
-        if found != size {
-            return Err(BlobError::Size { path: self.path.clone(), offset, declared: ty.to_string(), expected: size, found });
+        streamed.map_err(|source| weight_error(ty, source))?;
+        let expected = descriptor.size;
+        if found != expected {
+            return Err(BlobError::Size { path: self.path.clone(), offset, declared: ty.to_string(), expected, found });
         }
         self.count += 1;
         self.poisoned = false;
@@ -120,11 +181,6 @@ impl<W: Write + Seek> BlobWriter<W> {
     /// # Errors
     /// [`BlobError::Io`]; [`BlobError::Poisoned`] after an earlier error.
     pub fn finish(mut self) -> Result<W, BlobError> {
-        self.seal()?;
-        Ok(self.sink)
-    }
-
-    fn seal(&mut self) -> Result<(), BlobError> {
         if self.poisoned {
             return Err(BlobError::Poisoned);
         }
@@ -135,15 +191,15 @@ impl<W: Write + Seek> BlobWriter<W> {
             .and_then(|_| self.sink.write_all(&self.count.to_le_bytes()))
             .and_then(|()| self.sink.seek(SeekFrom::Current(back - 4)))
             .and_then(|_| self.sink.flush());
-        sealed.map_err(|source| self.io("write", source))
+        match sealed {
+            Ok(()) => Ok(self.sink),
+            Err(source) => Err(self.io("write", source)),
+        }
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         self.sink.write_all(bytes).map_err(|source| self.io("write", source))?;
         self.position += bytes.len() as u64;
-        if let Some(observer) = &mut self.observer {
-            observer(bytes);
-        }
         Ok(())
     }
 
@@ -158,65 +214,6 @@ impl<W: Write + Seek> std::fmt::Debug for BlobWriter<W> {
     }
 }
 
-/// Writes a weight file under a temporary name beside its own and renames it when it is whole. Dropped before
-/// [`BlobFileWriter::finish`], it removes what it wrote.
-#[derive(Debug)]
-pub struct BlobFileWriter {
-    writer: Option<BlobWriter<BufWriter<File>>>,
-    temporary: PathBuf,
-    target: PathBuf,
-}
-
-impl BlobFileWriter {
-    /// Starts the file that will be `path`.
-    ///
-    /// # Errors
-    /// [`BlobError::Io`].
-    pub fn create(path: impl AsRef<Path>) -> Result<Self, BlobError> {
-        static UNIQUE: AtomicU64 = AtomicU64::new(0);
-        let target = path.as_ref().to_path_buf();
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let unique = UNIQUE.fetch_add(1, Ordering::Relaxed);
-        let temporary = target.with_file_name(format!(".{name}.{}.{unique}.partial", std::process::id()));
-        let fail = |source| BlobError::Io { action: "create", path: target.clone(), source };
-        let file = OpenOptions::new().write(true).create_new(true).open(&temporary).map_err(fail)?;
-        // From here on the temporary file is removed whatever happens.
-        let mut created = Self { writer: None, temporary, target: target.clone() };
-        created.writer = Some(BlobWriter::with_path(BufWriter::with_capacity(1 << 16, file), target)?);
-        Ok(created)
-    }
-
-    /// The writer of the file's blobs.
-    ///
-    /// # Errors
-    /// [`BlobError::Poisoned`] where creating it failed.
-    pub fn blobs(&mut self) -> Result<&mut BlobWriter<BufWriter<File>>, BlobError> {
-        self.writer.as_mut().ok_or(BlobError::Poisoned)
-    }
-
-    /// Completes the file and gives it its name; returns its size in bytes.
-    ///
-    /// # Errors
-    /// [`BlobError::Io`]; [`BlobError::Poisoned`] after an earlier error. Nothing is left at either name then, except what
-    /// stood at the final name before.
-    pub fn finish(mut self) -> Result<u64, BlobError> {
-        let mut writer = self.writer.take().ok_or(BlobError::Poisoned)?;
-        writer.seal()?;
-        let length = writer.len();
-        drop(writer);
-        let fail = |source| BlobError::Io { action: "rename into place", path: self.target.clone(), source };
-        std::fs::rename(&self.temporary, &self.target).map_err(fail)?;
-        self.temporary = PathBuf::new();
-        Ok(length)
-    }
-}
-
-impl Drop for BlobFileWriter {
-    fn drop(&mut self) {
-        self.writer = None;
-        if !self.temporary.as_os_str().is_empty() {
-            // A second failure has nobody left to be told.
-            let _ = std::fs::remove_file(&self.temporary);
-        }
-    }
+pub(super) fn weight_error(ty: &TensorType, source: WeightError) -> BlobError {
+    BlobError::Weight { ty: ty.to_string(), source }
 }

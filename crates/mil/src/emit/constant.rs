@@ -60,7 +60,7 @@ pub(super) fn store<W: Write + Seek>(
             if let Some(&offset) = written.get(&key) {
                 return Ok(offset);
             }
-            let offset = blob.add_weight(weight).map_err(fail)?;
+            let offset = blob.add_constant(name, weight).map_err(fail)?;
             written.insert(key, offset);
             Ok(offset)
         }

@@ -91,7 +91,8 @@ pub enum EmitError {
 /// attributes. A weight that several constants share is written once.
 ///
 /// # Errors
-/// [`EmitError`]. The weight file is incomplete then.
+/// [`EmitError`]. The weight file is incomplete then. Where `blob` belongs to a [`BlobFileWriter`](crate::BlobFileWriter), weights
+/// are read when that is finished, and what is wrong with them is told then.
 pub fn emit<W: Write + Seek>(body: &Body, options: &EmitOptions, blob: &mut BlobWriter<W>) -> Result<Program, EmitError> {
     let mut emitter = Emitter::new(options.clone(), blob);
     emitter.function(body)?;
