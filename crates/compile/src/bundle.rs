@@ -1,8 +1,8 @@
 //! A compiled program on disk: a folder with the text, the weight file and a manifest, written whole or not at all.
 
-use crate::manifest::{FileEntry, Manifest, SCHEMA, ports};
+use crate::manifest::{FileEntry, FileHash, Manifest, SCHEMA, ports};
 use crate::{CompileError, CompileOptions};
-use aneforge_mil::{BlobFileWriter, Body, EmitError, EmitOptions};
+use aneforge_mil::{BlobError, BlobFileWriter, Body, EmitError, EmitOptions};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -37,12 +37,15 @@ pub fn write(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Man
 /// # Errors
 /// As [`write`].
 fn fill(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
-    let blob = |source| CompileError::Emit(EmitError::Blob { name: WEIGHTS.to_string(), source });
     let mut weights = BlobFileWriter::create(folder.join(WEIGHTS)).map_err(blob)?;
     let emit_options = EmitOptions { dialect: options.dialect, ..EmitOptions::default() };
     let program = aneforge_mil::emit(body, &emit_options, weights.blobs().map_err(blob)?)?;
-    weights.finish().map_err(blob)?;
-    write_file(&folder.join(TEXT), aneforge_mil::print(&program).as_bytes())?;
+    let text = aneforge_mil::print(&program);
+    write_file(&folder.join(TEXT), text.as_bytes())?;
+    let (mut text_hash, mut weights_hash) = (FileHash::new(), FileHash::new());
+    text_hash.update(text.as_bytes());
+    let weights_bytes = weights.finish_observed(&mut |bytes| weights_hash.update(bytes)).map_err(blob)?;
+    let entry = |name: &str, bytes, hash: FileHash| FileEntry { name: name.to_string(), bytes, xxh3: hash.to_hex() };
     let (inputs, outputs) = ports(&program);
     let manifest = Manifest {
         schema: SCHEMA,
@@ -53,7 +56,7 @@ fn fill(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest
         outputs,
         state: Vec::new(),
         compression: "none".to_string(),
-        files: vec![entry(folder, TEXT)?, entry(folder, WEIGHTS)?],
+        files: vec![entry(TEXT, text.len() as u64, text_hash), entry(WEIGHTS, weights_bytes, weights_hash)],
     };
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| CompileError::internal(error.to_string()))?;
     write_file(&folder.join(MANIFEST), text.as_bytes())?;
@@ -93,11 +96,9 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), CompileError> {
     file.write_all(bytes).map_err(|source| CompileError::write(path, source))
 }
 
-fn entry(folder: &Path, name: &str) -> Result<FileEntry, CompileError> {
-    let path = folder.join(name);
-    let fail = |source| CompileError::write(&path, source);
-    let bytes = fs::metadata(&path).map_err(fail)?.len();
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_mmap_rayon(&path).map_err(fail)?;
-    Ok(FileEntry { name: name.to_string(), bytes, blake3: hasher.finalize().to_hex().to_string() })
+fn blob(error: BlobError) -> CompileError {
+    CompileError::Emit(match error {
+        BlobError::Constant { name, source } => EmitError::Blob { name, source: *source },
+        source => EmitError::Blob { name: WEIGHTS.to_string(), source },
+    })
 }

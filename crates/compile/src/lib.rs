@@ -24,7 +24,7 @@ pub mod pipeline;
 mod rewrite;
 
 pub use error::CompileError;
-pub use manifest::{FileEntry, Manifest, PortEntry, SCHEMA};
+pub use manifest::{FileEntry, FileHash, Manifest, PortEntry, SCHEMA};
 pub use notes::{Note, Notes};
 pub use pipeline::Timing;
 pub use rewrite::{Rewriter, rewrite};

@@ -2,6 +2,7 @@
 
 use aneforge_mil::{Port, Program, TensorType};
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
 /// Version of the manifest's layout.
 pub const SCHEMA: u32 = 1;
@@ -25,7 +26,7 @@ pub struct Manifest {
     pub state: Vec<PortEntry>,
     /// How weights are stored; `none` is dense fp16.
     pub compression: String,
-    /// Files of the bundle with size and BLAKE3 hash.
+    /// Files of the bundle with size and hash.
     pub files: Vec<FileEntry>,
 }
 
@@ -47,8 +48,35 @@ pub struct FileEntry {
     pub name: String,
     /// Size in bytes.
     pub bytes: u64,
-    /// BLAKE3 hash in hex.
-    pub blake3: String,
+    /// [`FileHash`] of the contents in hex. It tells damage, not forgery.
+    pub xxh3: String,
+}
+
+/// The 128-bit XXH3 hash of a file, fed in pieces. Weights are hashed while they are written, at the speed of memory.
+#[derive(Clone, Default)]
+pub struct FileHash(Xxh3);
+
+impl FileHash {
+    /// The hash of nothing yet.
+    pub fn new() -> Self {
+        Self(Xxh3::new())
+    }
+
+    /// Takes the file's next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash in hex.
+    pub fn to_hex(&self) -> String {
+        format!("{:032x}", self.0.digest128())
+    }
+}
+
+impl std::fmt::Debug for FileHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FileHash({})", self.to_hex())
+    }
 }
 
 impl PortEntry {

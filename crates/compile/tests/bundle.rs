@@ -51,7 +51,7 @@ fn a_bundle_holds_text_weights_and_a_manifest_that_match() {
         for file in &read.files {
             let bytes = std::fs::read(folder.join(&file.name)).expect("file");
             assert_eq!(file.bytes, bytes.len() as u64);
-            assert_eq!(file.blake3, blake3::hash(&bytes).to_hex().to_string());
+            assert_eq!(file.xxh3, format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&bytes)));
         }
     }
     assert_eq!(files(parent.path()), ["generic.ane", "m1.ane"], "nothing temporary is left");
@@ -85,7 +85,8 @@ fn a_weight_that_cannot_be_read_leaves_nothing_behind() {
     let y = x.matmul(&graph.weight(fails));
     let compiled = compile(&[("y", &y)], &CompileOptions::default()).expect("compiles");
     let error = compiled.write(&parent.path().join("model.ane")).expect_err("cannot be written");
-    assert!(error.to_string().contains("the disk went away"), "{error}");
+    let message = error.to_string();
+    assert!(message.contains("constant \"") && message.contains("the disk went away"), "{message}");
     assert!(files(parent.path()).is_empty());
 }
 

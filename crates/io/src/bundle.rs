@@ -2,7 +2,8 @@
 
 use crate::IoError;
 use aneforge_compile::bundle::{MANIFEST, TEXT};
-use aneforge_compile::{Manifest, SCHEMA};
+use aneforge_compile::{FileHash, Manifest, SCHEMA};
+use aneforge_map::Mapping;
 use std::path::{Path, PathBuf};
 
 /// What [`check`] found.
@@ -28,7 +29,7 @@ pub fn check(folder: impl AsRef<Path>) -> Result<CheckedBundle, IoError> {
     let manifest = read_manifest(&path)?;
     let mut is_text_edited = false;
     for entry in &manifest.files {
-        let problem = compare(&folder.join(&entry.name), entry.bytes, &entry.blake3)?;
+        let problem = compare(&folder.join(&entry.name), entry.bytes, &entry.xxh3)?;
         match problem {
             Some(_) if entry.name == TEXT => is_text_edited = true,
             Some((path, problem)) => return Err(IoError::Format { path, format: "bundle", problem }),
@@ -59,9 +60,10 @@ fn compare(path: &Path, bytes: u64, hash: &str) -> Result<Option<(PathBuf, Strin
     if held != bytes {
         return Ok(Some((path.to_path_buf(), format!("it has {held} bytes, the manifest says {bytes}: is it cut off?"))));
     }
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_mmap_rayon(path).map_err(IoError::file("read", path))?;
-    let found = hasher.finalize().to_hex();
+    let mut hasher = FileHash::new();
+    let file = Mapping::open(path).map_err(|error| IoError::File { action: "read", path: error.path, source: error.source })?;
+    hasher.update(file.bytes());
+    let found = hasher.to_hex();
     let problem = format!("its contents have the hash {found}, the manifest says {hash}: they were changed after compiling");
-    Ok((found.as_str() != hash).then(|| (path.to_path_buf(), problem)))
+    Ok((found != hash).then(|| (path.to_path_buf(), problem)))
 }

@@ -1,7 +1,7 @@
 //! A 12-layer transformer encoder with weights in memory, from graph to files: what `upstream_mil.py time` does as well.
 
 use crate::Result;
-use aneforge::{CompileOptions, DType, Graph, Tensor, TensorType, Weight, compile};
+use aneforge::{CompileOptions, DType, Graph, Tensor, Weight, compile};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,18 +17,16 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Small numbers that differ everywhere, so that nothing is stored once for many.
+    /// Small numbers that differ everywhere, so that nothing is stored once for many; fp32, as a checkpoint holds them.
     pub fn random() -> Result<Self> {
         let mut state = 1u32;
         let mut draw = |shape: &[usize]| {
-            let count: usize = shape.iter().product();
-            let mut bytes = Vec::with_capacity(count * 2);
-            for _ in 0..count {
+            let draw_one = |_| {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                // Sign, an exponent of 2^-5 and the state's best bits.
-                bytes.extend((((state >> 16) & 0x83ff) as u16 | 0x2800).to_le_bytes());
-            }
-            Weight::from_bytes(TensorType::new(DType::Fp16, shape), bytes)
+                // The state's best bits; between -1/16 and 1/16.
+                (state as i32 >> 8) as f32 / 2f32.powi(27)
+            };
+            Weight::from_fp32(shape, (0..shape.iter().product()).map(draw_one).collect())
         };
         let square: &[usize] = &[WIDTH, WIDTH];
         let vector: &[usize] = &[WIDTH];
