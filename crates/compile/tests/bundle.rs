@@ -77,6 +77,43 @@ fn an_older_bundle_is_replaced_and_anything_else_is_left_alone() {
 }
 
 #[test]
+fn a_folder_is_replaced_only_if_nothing_but_a_bundle_would_be_lost() {
+    let parent = tempfile::tempdir().expect("folder");
+    let (_graph, y) = layer();
+    let compiled = compile(&[("y", &y)], &CompileOptions::default()).expect("compiles");
+    // Web applications have a manifest.json of their own.
+    let application = parent.path().join("application");
+    std::fs::create_dir(&application).expect("folder");
+    std::fs::write(application.join(MANIFEST), "{\"name\": \"shop\"}").expect("file");
+    std::fs::write(application.join("shop.js"), "work of years").expect("file");
+    let error = compiled.write(&application).expect_err("another tool's folder");
+    assert!(error.to_string().contains("not a bundle"), "{error}");
+    assert_eq!(files(&application), [MANIFEST, "shop.js"]);
+    let bundle = parent.path().join("model.ane");
+    compiled.write(&bundle).expect("written");
+    std::fs::write(bundle.join("notes.txt"), "mine").expect("file");
+    let error = compiled.write(&bundle).expect_err("a file would be lost");
+    assert!(error.to_string().contains("other files"), "{error}");
+    assert_eq!(std::fs::read(bundle.join("notes.txt")).expect("kept"), b"mine");
+    let error = compiled.write(Path::new(".")).expect_err("the current folder");
+    assert!(error.to_string().contains("current folder"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_bundle_stays_a_link() {
+    let (here, there) = (tempfile::tempdir().expect("folder"), tempfile::tempdir().expect("folder"));
+    let (_graph, y) = layer();
+    let compiled = compile(&[("y", &y)], &CompileOptions::default()).expect("compiles");
+    let (link, real) = (here.path().join("link"), there.path().join("real"));
+    std::fs::create_dir(&real).expect("folder");
+    std::os::unix::fs::symlink(&real, &link).expect("link");
+    compiled.write(&link).expect("written");
+    assert!(std::fs::symlink_metadata(&link).expect("there").is_symlink());
+    assert_eq!(files(&real), [MANIFEST, TEXT, WEIGHTS]);
+}
+
+#[test]
 fn a_weight_that_cannot_be_read_leaves_nothing_behind() {
     let parent = tempfile::tempdir().expect("folder");
     let graph = Graph::new();
