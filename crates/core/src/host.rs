@@ -1,6 +1,6 @@
 //! Arrays in host memory: what people hand to devices and get back.
 
-use aneforge_mil::{Array, DType, DisplayShape, TensorType, unpack};
+use aneforge_mil::{Array, DType, DisplayShape, TensorType, round_to_fp16, unpack};
 use half::f16;
 
 /// A dense row-major tensor as packed little-endian bytes.
@@ -108,7 +108,7 @@ impl HostArray {
         for &value in values {
             match dtype {
                 DType::Bool => bytes.push(u8::from(value != 0.0)),
-                DType::Fp16 => bytes.extend(f16::from_f64(value).to_le_bytes()),
+                DType::Fp16 => bytes.extend(round_to_fp16(value).to_le_bytes()),
                 DType::Bf16 => bytes.extend(half::bf16::from_f64(value).to_le_bytes()),
                 DType::Fp32 => bytes.extend((value as f32).to_le_bytes()),
                 DType::Int8 => bytes.extend((value.round() as i8).to_le_bytes()),

@@ -41,4 +41,4 @@ pub use lower::{Arg, LowerOptions, Lowering, lower, lower_with};
 pub use op::GraphOp;
 pub use target::{Chip, Family, Route, Target, TargetError, chips};
 
-pub use aneforge_mil::{Array, Body, DType, TensorType, Weight, WeightError};
+pub use aneforge_mil::{Array, Body, DType, TensorType, Weight, WeightError, round_to_fp16};

@@ -1,5 +1,6 @@
 //! Host arrays in f64: the values that an operator's meaning is defined on.
 
+use crate::text::number::{int_range, round_to};
 use crate::{DType, TensorType};
 
 /// A tensor of any numeric element type with its values held in f64, row major.
@@ -46,11 +47,9 @@ impl Array {
 
     /// The same values rounded to the element type: floats to nearest, ties to even; others stay as they are.
     pub fn rounded(mut self) -> Self {
-        match self.ty.dtype {
-            DType::Fp16 => self.data.iter_mut().for_each(|v| *v = half::f16::from_f64(*v).to_f64()),
-            DType::Bf16 => self.data.iter_mut().for_each(|v| *v = half::bf16::from_f64(*v).to_f64()),
-            DType::Fp32 => self.data.iter_mut().for_each(|v| *v = f64::from(*v as f32)),
-            _ => {}
+        let dtype = self.ty.dtype;
+        if dtype.is_float() {
+            self.data.iter_mut().for_each(|value| *value = round_to(*value, dtype));
         }
         self
     }
@@ -120,20 +119,11 @@ pub fn strides(shape: &[usize]) -> Vec<usize> {
 
 /// A whole number moved into the range of an integer type, NaN to 0; other types leave it alone.
 pub(crate) fn into_integer(value: f64, dtype: DType) -> f64 {
-    let range = match dtype {
-        DType::Int4 => (-8.0, 7.0),
-        DType::Int8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
-        DType::Int16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
-        DType::Int32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
-        DType::Int64 => (i64::MIN as f64, i64::MAX as f64),
-        DType::UInt1 | DType::UInt2 | DType::UInt3 | DType::UInt4 | DType::UInt6 | DType::UInt8 | DType::UInt16 => {
-            (0.0, f64::from((1u32 << dtype.bits()) - 1))
-        }
-        DType::UInt32 => (0.0, f64::from(u32::MAX)),
-        DType::UInt64 => (0.0, u64::MAX as f64),
-        DType::Bool | DType::Fp16 | DType::Bf16 | DType::Fp32 | DType::Fp64 | DType::String => return value,
-    };
-    if value.is_nan() { 0.0 } else { value.clamp(range.0, range.1) }
+    match int_range(dtype) {
+        None => value,
+        Some(_) if value.is_nan() => 0.0,
+        Some((low, high)) => value.clamp(low as f64, high as f64),
+    }
 }
 
 /// One step of SplitMix64 (Steele, Lea, Flood 2014): a generator that fits in three lines and is the same everywhere.

@@ -1,7 +1,7 @@
 //! Elements as bytes: what ports and buffers hold, little endian, one element per whole number of bytes.
 
-use aneforge_mil::{Array, DType, TensorType, unpack};
-use half::{bf16, f16};
+use aneforge_mil::{Array, DType, TensorType, round_to_fp16, unpack};
+use half::bf16;
 
 /// Bytes that a tensor takes in a buffer.
 pub(crate) fn byte_length(ty: &TensorType) -> Option<usize> {
@@ -22,7 +22,7 @@ pub(crate) fn write(dtype: DType, values: &[f64], bytes: &mut [u8]) -> Option<()
     }
     let slots = bytes.chunks_exact_mut(width).zip(values);
     match dtype {
-        DType::Fp16 => slots.for_each(|(slot, v)| slot.copy_from_slice(&f16::from_f64(*v).to_le_bytes())),
+        DType::Fp16 => slots.for_each(|(slot, v)| slot.copy_from_slice(&round_to_fp16(*v).to_le_bytes())),
         DType::Bf16 => slots.for_each(|(slot, v)| slot.copy_from_slice(&bf16::from_f64(*v).to_le_bytes())),
         DType::Fp32 => slots.for_each(|(slot, v)| slot.copy_from_slice(&(*v as f32).to_le_bytes())),
         DType::Fp64 => slots.for_each(|(slot, v)| slot.copy_from_slice(&v.to_le_bytes())),

@@ -15,7 +15,7 @@ pub use tensor::Tensor;
 pub use text::GraphText;
 
 use crate::{DType, GraphError, HostArray, TensorType, Weight};
-use aneforge_mil::DisplayShape;
+use aneforge_mil::{DisplayShape, round_to_fp16};
 use half::f16;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -181,7 +181,7 @@ fn constant_data(ty: &TensorType, values: &[f64]) -> Result<ConstantData, GraphE
     let mut rounded = Vec::with_capacity(values.len());
     for &value in values {
         let narrow = match ty.dtype {
-            DType::Fp16 => f16::from_f64(value).to_f64(),
+            DType::Fp16 => round_to_fp16(value).to_f64(),
             DType::Fp32 => f64::from(value as f32),
             DType::Bool => f64::from(u8::from(value != 0.0)),
             _ => value.round(),

@@ -5,8 +5,7 @@ use super::names::Names;
 use crate::graph::ConstantData;
 use crate::{DType, GraphError, Target, TensorType, Weight};
 use aneforge_mil::op::{MilOp, OpError, builtin};
-use aneforge_mil::{Body, Constant, Operand, Output, ValueId};
-use half::f16;
+use aneforge_mil::{Body, Constant, Operand, Output, ValueId, round_to_fp16};
 use std::collections::HashMap;
 
 /// Adds MIL operations to a body.
@@ -115,7 +114,7 @@ impl Lowering {
         let mut rounded = Vec::with_capacity(values.len());
         for &value in values {
             let narrow = match ty.dtype {
-                DType::Fp16 => f16::from_f64(value).to_f64(),
+                DType::Fp16 => round_to_fp16(value).to_f64(),
                 DType::Fp32 => f64::from(value as f32),
                 _ => value,
             };

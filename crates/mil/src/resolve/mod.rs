@@ -14,7 +14,7 @@ use crate::{
 use std::collections::{HashMap, HashSet};
 
 /// Largest integer magnitude up to which f64 holds every integer.
-const EXACT_INTEGER: i128 = 1 << 53;
+const EXACT_INTEGER: u128 = 1 << 53;
 
 /// Resolves one function of a program.
 ///
@@ -247,7 +247,7 @@ fn free_port(op: &'static MilOp, name: &str, operands: &[Operand]) -> Result<usi
 fn number(value: &LiteralValue) -> Result<f64, ResolveFault> {
     match value {
         LiteralValue::Bool(flag) => Ok(f64::from(u8::from(*flag))),
-        LiteralValue::Int(value) if value.abs() <= EXACT_INTEGER => Ok(*value as f64),
+        LiteralValue::Int(value) if value.unsigned_abs() <= EXACT_INTEGER => Ok(*value as f64),
         LiteralValue::Int(value) => Err(ResolveFault::Literal { problem: format!("{value} is larger than 2^53") }),
         LiteralValue::Float(value) => Ok(*value),
         _ => Err(ResolveFault::Literal { problem: "holds something else than numbers".to_string() }),

@@ -1,7 +1,7 @@
 //! Numbers of the text: hex floats in C99 form both ways, decimals, rounding to an element type.
 
-use crate::DType;
-use half::{bf16, f16};
+use crate::{DType, round_to_fp16};
+use half::bf16;
 
 /// The shortest C99 hex form of a float: `0x1.8p+1`, `-0x0p+0`, `inf`, `nan`.
 pub(crate) fn format_float(value: f64) -> String {
@@ -49,7 +49,7 @@ pub(crate) fn parse_float(word: &str, dtype: DType) -> Option<f64> {
 /// Rounds a number to a float type, to nearest, ties to even; other types pass through.
 pub(crate) fn round_to(value: f64, dtype: DType) -> f64 {
     match dtype {
-        DType::Fp16 => f16::from_f64(value).to_f64(),
+        DType::Fp16 => round_to_fp16(value).to_f64(),
         DType::Bf16 => bf16::from_f64(value).to_f64(),
         DType::Fp32 => f64::from(value as f32),
         _ => value,

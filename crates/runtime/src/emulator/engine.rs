@@ -58,7 +58,7 @@ impl Engine {
     }
 
     /// Stores results of an operator that has no rule of its own: rounded once to fp16, half away from zero.
-    pub(crate) fn store(&self, _op: &'static str, values: &mut [f64]) {
+    pub(crate) fn store(&self, values: &mut [f64]) {
         values.iter_mut().for_each(|value| *value = half_away(*value).to_f64());
     }
 

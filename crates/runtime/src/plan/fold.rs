@@ -6,7 +6,7 @@ use aneforge_mil::op::Arguments;
 use aneforge_mil::{Body, Constant, Operand, ValueKind, Weight};
 
 /// Rounds results of the f64 meaning to what a device stores.
-pub(crate) type Store<'a> = dyn Fn(&'static str, &mut [f64]) + 'a;
+pub(crate) type Store<'a> = dyn Fn(&mut [f64]) + 'a;
 
 /// Replaces every operation whose operands are all constants (compressed weights first of all) by its results, and drops
 /// operations that nothing uses. `store` rounds fp16 results the way the device does.
@@ -21,7 +21,7 @@ pub(crate) fn fold(body: &Body, store: &Store<'_>) -> Result<Body, DeviceError> 
         let results = (operation.op.meaning)(&Arguments { op: operation.op, ports: &ports })?;
         for (&id, mut result) in operation.outputs.iter().zip(results) {
             let ty = folded.ty(id).clone();
-            store(operation.op.name, &mut result.data);
+            store(&mut result.data);
             let mut bytes = vec![0; element::byte_length(&ty).unwrap_or(0)];
             element::write(ty.dtype, &result.data, &mut bytes)
                 .ok_or_else(|| DeviceError::internal("fold", format!("{} gave something else than {ty}", operation.op.name)))?;

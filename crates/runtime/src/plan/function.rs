@@ -63,7 +63,7 @@ impl Table {
         }
         let mut results = (operation.op.meaning)(&arguments)?;
         let mut values = results.drain(..).next().ok_or_else(fault)?.data;
-        policy.store(operation.op.name, &mut values);
+        policy.store(&mut values);
         let table: Arc<[f16]> = values.iter().map(|&value| f16::from_f64(value)).collect();
         if table.len() == PATTERNS { Ok(Self(table)) } else { Err(fault()) }
     }

@@ -42,7 +42,7 @@ impl Step for Generic {
         let results = (self.op.meaning)(&Arguments { op: self.op, ports: &ports })?;
         for ((slot, ty), mut result) in self.results.iter().zip(results) {
             if ty.dtype == DType::Fp16 {
-                self.policy.store(self.op.name, &mut result.data);
+                self.policy.store(&mut result.data);
             }
             element::write(ty.dtype, &result.data, memory.write(*slot))
                 .ok_or_else(|| DeviceError::internal("generic", format!("{} gave something else than {ty}", self.op.name)))?;

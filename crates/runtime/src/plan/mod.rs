@@ -67,7 +67,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(device: &str, program: &Program, options: &Options) -> Result<Self, DeviceError> {
         let ports = Ports::of(program.body())?;
-        let body = fold::fold(program.body(), &|op, values| options.policy.store(op, values))?;
+        let body = fold::fold(program.body(), &|values| options.policy.store(values))?;
         let graph = Graph::new(body);
         let mut builder = Builder::new(&graph, &options.policy);
         let mut inputs = Vec::with_capacity(graph.body.inputs.len());

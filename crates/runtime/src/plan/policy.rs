@@ -3,6 +3,7 @@
 use crate::emulator::Engine;
 use crate::report::Rule;
 use aneforge_mil::op::MilOp;
+use aneforge_mil::round_to_fp16;
 use half::f16;
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ pub(crate) enum Policy {
 
 impl Policy {
     /// Rounds the f64 results of an operator to fp16 values.
-    pub(crate) fn store(&self, op: &'static str, values: &mut [f64]) {
+    pub(crate) fn store(&self, values: &mut [f64]) {
         match self {
-            Self::Fast => values.iter_mut().for_each(|value| *value = f16::from_f64(*value).to_f64()),
-            Self::Engine(engine) => engine.store(op, values),
+            Self::Fast => values.iter_mut().for_each(|value| *value = round_to_fp16(*value).to_f64()),
+            Self::Engine(engine) => engine.store(values),
         }
     }
 

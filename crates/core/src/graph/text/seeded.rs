@@ -1,6 +1,6 @@
 //! Stand-ins for large constants: the same data for the same seed and type.
 
-use crate::{DType, TensorType, Weight, WeightError};
+use crate::{DType, TensorType, Weight, WeightError, round_to_fp16};
 use half::f16;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) fn seeded(ty: &TensorType, seed: u64) -> Result<Weight, WeightError> 
             chunk.clear();
             chunk.extend((start..count.min(start + 4096)).map(|index| {
                 let unit = (random(seed, index as u64) >> 11) as f64 / (1u64 << 53) as f64;
-                f16::from_f64((2.0 * unit - 1.0) * scale)
+                round_to_fp16((2.0 * unit - 1.0) * scale)
             }));
             sink(&chunk)?;
         }
