@@ -3,7 +3,7 @@
 use crate::pass::{Context, Effect, Example, Pass, Stage};
 use crate::rewrite::rewrite;
 use crate::{CompileError, Notes};
-use aneforge_mil::{Body, Constant, DType, Operand, ValueId};
+use aneforge_mil::{Body, Constant, DType, Operand, TensorType, ValueId};
 use std::collections::HashMap;
 
 /// Replaces an operation by an earlier one with the same operator and the same operands.
@@ -28,8 +28,8 @@ pub const DUPLICATE: Pass = Pass {
     },
 };
 
-/// Where a weight's data are, and its shape.
-type WeightKey = ((usize, usize, DType), Vec<usize>);
+/// Where a weight's data are, and its type: the same bytes may be read as several types.
+type WeightKey = ((usize, usize, DType), TensorType);
 
 fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, CompileError> {
     let mut seen: HashMap<(&'static str, Vec<Operand>), Vec<ValueId>> = HashMap::new();
@@ -38,7 +38,7 @@ fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, Co
     for (index, value) in body.values.iter().enumerate() {
         if let aneforge_mil::ValueKind::Constant(Constant::Weight(weight)) = &value.kind {
             let id = ValueId(index as u32);
-            let first = *weights.entry((weight.identity(), value.ty.shape.clone())).or_insert(id);
+            let first = *weights.entry((weight.identity(), value.ty.clone())).or_insert(id);
             if first != id {
                 canonical.insert(id, first);
             }

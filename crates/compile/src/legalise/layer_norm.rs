@@ -148,13 +148,12 @@ fn per_feature(body: &Body, constant: ValueId, ty: &TensorType) -> bool {
     features >= WIDE && body.constant(constant).is_some() && held.count() == features && held.shape.last() == Some(&features)
 }
 
-/// Whether a value is a product with a reciprocal root, or the gain after one.
+/// Whether a value is what a norm makes: its operator's result, a quotient, a product with a reciprocal root, or the gain after one.
 fn follows_norm(body: &Body, value: ValueId) -> bool {
     let Some(producer) = body.producer(value) else { return false };
     let factors = || ["x", "y"].into_iter().filter_map(|port| one(producer, port));
     match producer.op.name {
-        "layer_norm" => true,
-        "real_div" => true,
+        "layer_norm" | "real_div" => true,
         "mul" => factors().any(|id| {
             body.producer(id).is_some_and(|factor| factor.op.name == "rsqrt")
                 || (body.constant(id).is_none() && factors().any(|c| body.constant(c).is_some()) && follows_norm(body, id))
