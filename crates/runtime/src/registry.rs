@@ -55,7 +55,7 @@ pub fn devices() -> Vec<DeviceInfo> {
     all.push(DeviceInfo {
         name: "auto".to_string(),
         available: true,
-        description: "cpu, because there is no engine here".to_string(),
+        description: "cpu, because this version has no route to an engine".to_string(),
     });
     all
 }

@@ -1,7 +1,6 @@
 //! Reductions along an axis.
 
 use super::rounding::{half_away, half_even, taken};
-use super::unary::Table;
 use half::f16;
 
 /// How a reduction of one row works: the axis length from which sums go through the tree.
@@ -30,13 +29,6 @@ impl Reduction {
     /// The sum of squares, before its store; squares are not rounded, the reduction unit has a squaring form of its own.
     pub fn sum_of_squares(&self, row: &[f16], scratch: &mut Vec<f64>) -> f64 {
         self.wide_sum(row.iter().map(|&x| taken(x) * taken(x)), scratch)
-    }
-
-    /// The sum of exponentials of differences from the maximum, with the maximum: what log-sum-exp is made of.
-    pub fn log_sum_exp(&self, row: &[f16], exp: &Table, scratch: &mut Vec<f64>) -> f16 {
-        let top = maximum(row);
-        let sum = self.wide_sum(row.iter().map(|&x| exp.at(half_away(taken(x) - top)).to_f64()), scratch);
-        half_away(top + half_away(sum.ln()).to_f64())
     }
 
     /// The sum before its store. Terms of 40 bits and less add up exactly in f64 for every axis the engine has.

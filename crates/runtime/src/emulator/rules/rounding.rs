@@ -83,10 +83,9 @@ mod tests {
 
     #[test]
     fn subnormal_products_round_twice() {
-        // 0x1.ffcp-15 * (1 + 2^-10): just below a tie of the subnormal grid until the first rounding lifts it onto the tie.
-        let (x, y) = (f64::powi(2.0, -14), 0.5 + f64::powi(2.0, -11) * 1.5);
-        let once = half_away(x * y);
-        let twice = product(x, y);
-        assert!(twice >= once, "{twice} {once}");
+        // 1027 * 511 * 2^-34 is 512.497 units of the subnormal grid; 11 bits make it 512.5, a tie that goes up.
+        let (x, y) = (1027.0 * f64::powi(2.0, -20), 511.0 * f64::powi(2.0, -14));
+        assert_eq!(half_away(x * y).to_bits(), 512);
+        assert_eq!(product(x, y).to_bits(), 513);
     }
 }

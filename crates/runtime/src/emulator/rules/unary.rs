@@ -27,12 +27,13 @@ pub type Parameters<'a> = &'a dyn Fn(&str) -> f64;
 
 /// The engine's table for a MIL operator with its parameters, or `None` where the operator is not a function of one number.
 ///
-/// `mode` is the `mode` argument of `gelu`. `native_sine` tells whether the chip evaluates sine and cosine itself; without it the
-/// same curve stands in for the polynomial.
+/// `mode` is the `mode` argument of `gelu`. Sine and cosine are one curve on every chip; where they have no
+/// native form it stands in for the polynomial that takes their place.
 pub fn table(op: &str, mode: &str, parameters: Parameters<'_>) -> Option<Table> {
     let alpha = parameters("alpha");
     let beta = parameters("beta");
-    let epsilon = parameters("epsilon");
+    // The engine holds constants in fp16, where MIL's default epsilons of log and rsqrt vanish.
+    let epsilon = half_away(parameters("epsilon")).to_f64();
     Some(match op {
         "relu" => Table::of(|x| x.max(0.0)),
         "relu6" => Table::of(|x| x.clamp(0.0, 6.0)),
