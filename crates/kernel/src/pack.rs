@@ -6,14 +6,9 @@ use half::f16;
 use super::simd::Level;
 
 /// One cache line; panels start on a line so that no vector load straddles two.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Line([u8; 64]);
-
-// SAFETY: plain bytes without padding, any pattern is valid.
-unsafe impl Zeroable for Line {}
-// SAFETY: as above.
-unsafe impl Pod for Line {}
 
 /// A zeroed buffer of `T` that starts on a cache line.
 #[derive(Clone, Default)]
