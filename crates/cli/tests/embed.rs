@@ -89,8 +89,6 @@ fn wrong_offsets_fields_and_files_are_named() {
         fs::write(here.join(file), whole).unwrap();
     };
     let whole = fs::read(here.join("model.safetensors")).unwrap();
-    let patched = String::from_utf8_lossy(&whole).replacen("\"data_offsets\":[0,192]", "\"data_offsets\":[4,196]", 1).len();
-    assert_eq!(patched, String::from_utf8_lossy(&whole).len(), "the patch keeps the length");
     let mut shifted = whole.clone();
     let at = whole.windows(22).position(|window| window == b"\"data_offsets\":[0,192]").unwrap();
     shifted[at..at + 22].copy_from_slice(b"\"data_offsets\":[4,196]");
