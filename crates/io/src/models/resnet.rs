@@ -37,7 +37,9 @@ pub fn build(graph: &Graph, weights: &SafeTensors) -> Result<Model, ModelError> 
         blocks.push(count);
     }
     let features = x.check()?.shape()?[1];
-    let classes = weights.info("fc.bias").map_or(1, |info| info.ty.count());
+    // Either tells; where both are missing, the loader says so.
+    let rows = |name: &str| weights.info(name).and_then(|info| info.ty.shape.first().copied());
+    let classes = rows("fc.weight").or_else(|| rows("fc.bias")).unwrap_or(1);
     let pooled = x.reduce_mean([2, 3], true).reshape(&[1, features as i64]);
     let logits = super::layers::linear(&mut net.loader, &pooled, "fc", features, classes)?;
     net.loader.finish()?;
