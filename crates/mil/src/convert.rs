@@ -1,7 +1,7 @@
 //! fp32 and bf16 bytes to fp16 bytes: the conversion every imported weight passes through.
 
 use crate::{CHUNK_ELEMENTS, DType, WeightError};
-use half::slice::HalfFloatSliceExt;
+use aneforge_kernel::Context;
 use half::{bf16, f16};
 use rayon::prelude::*;
 
@@ -45,7 +45,7 @@ pub(crate) fn to_fp16(
 }
 
 /// Elements that are converted and looked over before the next ones, so that both happen in the fastest cache.
-const STEP: usize = 4096;
+const STEP: usize = 8192;
 
 /// Rounds packed fp32 or bf16 elements to fp16, ties to even, on this thread. `base` is the index of the first element.
 pub(crate) fn slice_to_fp16(bytes: &[u8], stored: DType, base: usize, narrow: &mut [f16]) -> Result<(), WeightError> {
@@ -88,10 +88,13 @@ fn chunk_to_fp16(bytes: &[u8], stored: DType, narrow: &mut [f16]) -> Option<(usi
 }
 
 fn narrowed(wide: &[f32], narrow: &mut [f16]) -> Option<(usize, f64)> {
-    narrow.convert_from_f32_slice(wide);
-    // Almost no weight holds an infinity, so one pass without branches comes before the search.
-    let infinite = narrow.iter().fold(false, |any, value| any | (value.to_bits() & 0x7fff == 0x7c00));
-    if !infinite {
+    for (wide, narrow) in wide.chunks(STEP).zip(narrow.chunks_mut(STEP)) {
+        aneforge_kernel::convert::narrow(Context::global(), wide, narrow);
+    }
+    // Almost no weight holds an infinity, so one pass without branches comes before the search. Signed, because that maximum is
+    // what every processor has an instruction for.
+    let largest = narrow.iter().fold(0i16, |largest, value| largest.max((value.to_bits() & 0x7fff) as i16));
+    if largest < 0x7c00 {
         return None;
     }
     let at = narrow.iter().zip(wide).position(|(narrow, wide)| narrow.is_infinite() && wide.is_finite())?;
