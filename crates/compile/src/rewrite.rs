@@ -2,7 +2,7 @@
 
 use crate::CompileError;
 use aneforge_mil::op::OpTable;
-use aneforge_mil::{Body, Builder, Constant, Operand, Operation, Output, TensorType, ValueId, ValueKind};
+use aneforge_mil::{Body, Builder, Constant, DType, Operand, Operation, Output, TensorType, ValueId, ValueKind};
 
 /// Copies `source` into a new body while a pass decides about each operation.
 pub struct Rewriter<'a> {
@@ -159,6 +159,15 @@ pub fn known_values(body: &Body, id: ValueId) -> Option<Vec<f64>> {
 
 /// The number that every element of a small constant equals.
 pub fn uniform(body: &Body, id: ValueId) -> Option<f64> {
+    if let Some(Constant::Weight(weight)) = body.constant(id)
+        && weight.ty().dtype == DType::Fp16
+        && body.ty(id).count() <= aneforge_mil::SMALL_CONSTANT
+    {
+        // Every bias passes here more than once: no wider array of it is made.
+        let values = weight.to_fp16().ok()?;
+        let first = *values.first()?;
+        return values.iter().all(|value| value.to_bits() == first.to_bits()).then(|| first.to_f64());
+    }
     let values = known_values(body, id)?;
     let first = *values.first()?;
     values.iter().all(|value| value.to_bits() == first.to_bits()).then_some(first)

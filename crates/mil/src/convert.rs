@@ -17,6 +17,12 @@ pub(crate) fn to_fp16(
 ) -> Result<(), WeightError> {
     let width = stored.bits() / 8;
     let elements = bytes.len() / width;
+    if elements <= CHUNK_ELEMENTS {
+        // Waking other threads would take longer.
+        let mut narrow = vec![f16::ZERO; elements];
+        slice_to_fp16(bytes, stored, 0, &mut narrow)?;
+        return if elements == 0 { Ok(()) } else { sink(bytemuck::cast_slice(&narrow)) };
+    }
     let mut current = vec![f16::ZERO; elements.min(GROUP)];
     let mut next = vec![f16::ZERO; elements.saturating_sub(GROUP).min(GROUP)];
     let mut groups = bytes.chunks(GROUP * width).zip((0..elements).step_by(GROUP));
