@@ -70,13 +70,20 @@ fn key(body: &Body, options: &CompileOptions, identity: &str) -> String {
     hash.as_str()[..24].to_string()
 }
 
-/// The program without the contents of its weights.
+/// Weights of up to this many bytes go into the key with their contents.
+const SMALL_WEIGHT: usize = 1 << 16;
+
+/// The program; of its larger weights only where in their file they stand, the file being the caller's `identity`.
 fn describe(body: &Body, text: &mut String) {
     for value in &body.values {
         // Writing to a String cannot fail.
         let _ = match &value.kind {
             ValueKind::Constant(Constant::Text(word)) => writeln!(text, "{} {} {word:?}", value.name, value.ty),
             ValueKind::Constant(Constant::Values(values)) => writeln!(text, "{} {} {values:?}", value.name, value.ty),
+            ValueKind::Constant(Constant::Weight(weight)) => {
+                let small = weight.direct_bytes().filter(|bytes| bytes.len() <= SMALL_WEIGHT).map(blake3::hash);
+                writeln!(text, "{} {} {} {small:?}", value.name, value.ty, weight.identity().1)
+            }
             _ => writeln!(text, "{} {}", value.name, value.ty),
         };
     }

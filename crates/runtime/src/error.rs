@@ -40,6 +40,12 @@ pub enum DeviceError {
         /// What is missing.
         problem: String,
     },
+    /// The system refused the memory that a program needs for its values.
+    #[error("the program needs {bytes} bytes for its values and the system refuses them; use a smaller batch or shorter inputs")]
+    Memory {
+        /// Bytes asked for.
+        bytes: usize,
+    },
     /// The caller gave more or fewer buffers than the program has ports.
     #[error("the program has {expected} {kind} ({names}) but {got} were given")]
     PortCount {

@@ -64,14 +64,19 @@ impl Engine {
 
     /// The rule that results of an operator follow.
     pub(crate) fn rule(&self, op: &'static MilOp) -> Rule {
-        let (label, text) = match op.arithmetic {
-            Arithmetic::Exact(text) => (Label::Exact, text),
-            Arithmetic::Copy => (Label::Exact, "moves values, no rounding"),
-            Arithmetic::Modelled(text) => (Label::Modelled, text),
-            Arithmetic::Unknown => (Label::Modelled, "exact result rounded once to fp16, half away from zero"),
+        let (label, text, source) = match op.arithmetic {
+            Arithmetic::Exact(text) => (Label::Exact, text, PAPER),
+            Arithmetic::Copy => (Label::Exact, "moves values, no rounding", "the operator's meaning"),
+            Arithmetic::Modelled(text) => (Label::Modelled, text, GUIDE),
+            Arithmetic::Unknown => (Label::Modelled, "exact result rounded once to fp16, half away from zero", "no source: a stand-in"),
         };
-        let source = if label == Label::Exact { PAPER } else { GUIDE };
         Rule { label, text: text.to_string(), source, chips: self.chip.name.to_string() }
+    }
+
+    /// The rule of a slice that starts inside the width on a chip whose crop holds four fractional bits.
+    pub(crate) fn crop_rule(&self) -> Rule {
+        let text = "values beyond 4094 become infinite: the crop at a width offset scales by 16".to_string();
+        Rule { label: Label::Modelled, text, source: GUIDE, chips: "m1 and m2 families".to_string() }
     }
 
     /// The table of a unary operator for all inputs, where the planar rules have one.

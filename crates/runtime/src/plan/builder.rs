@@ -202,11 +202,11 @@ fn constant_bytes(graph: &Graph, id: ValueId, constant: &Constant) -> Result<Buf
             bytes.extend_from_slice(chunk);
             Ok(())
         })?;
-        return Ok(Buffer::from_bytes(&bytes));
+        return Buffer::from_bytes(&bytes);
     }
     let fault = || DeviceError::internal("builder", format!("constant {} cannot be read as {ty}", graph.body.value(id).name));
     let array = constant.to_array(ty).ok_or_else(fault)?;
-    let mut buffer = Buffer::zeroed(element::byte_length(ty).ok_or_else(fault)?);
+    let mut buffer = Buffer::zeroed(element::byte_length(ty).ok_or_else(fault)?)?;
     element::write(ty.dtype, &array.data, buffer.bytes_mut()).ok_or_else(fault)?;
     Ok(buffer)
 }

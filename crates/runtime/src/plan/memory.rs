@@ -21,14 +21,16 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    pub(crate) fn zeroed(length: usize) -> Self {
-        Self { lines: vec![Line::zeroed(); length.div_ceil(ALIGNMENT)], length }
+    /// Zeros, which the system gives page by page when they are first touched; an error where it refuses.
+    pub(crate) fn zeroed(length: usize) -> Result<Self, DeviceError> {
+        let lines = bytemuck::allocation::try_zeroed_slice_box::<Line>(length.div_ceil(ALIGNMENT));
+        Ok(Self { lines: lines.map_err(|()| DeviceError::Memory { bytes: length })?.into_vec(), length })
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let mut buffer = Self::zeroed(bytes.len());
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, DeviceError> {
+        let mut buffer = Self::zeroed(bytes.len())?;
         buffer.bytes_mut().copy_from_slice(bytes);
-        buffer
+        Ok(buffer)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -210,9 +212,9 @@ mod tests {
 
     #[test]
     fn a_value_can_be_read_twice_but_not_while_it_is_written() {
-        let mut arena = Buffer::zeroed(256);
+        let mut arena = Buffer::zeroed(256).unwrap();
         let ranges = [0..64, 64..128, 128..192];
-        let constants = [Buffer::from_bytes(&[9; 4])];
+        let constants = [Buffer::from_bytes(&[9; 4]).unwrap()];
         let mut memory = Memory { arena: arena.bytes_mut(), ranges: &ranges, constants: &constants };
         let (a, b) = (Slot(0), Slot(1));
         {

@@ -93,7 +93,7 @@ impl Plan {
             inputs,
             outputs,
             ranges,
-            arena: Mutex::new(Buffer::zeroed(size)),
+            arena: Mutex::new(Buffer::zeroed(size)?),
             report: Report {
                 device: device.to_string(),
                 arena_bytes: size,

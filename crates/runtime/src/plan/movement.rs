@@ -191,13 +191,18 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, moved: &Move) -> Res
                 let to = builder.make(output, Layout::Dense)?;
                 let shape = part.extents.clone().unwrap_or_else(|| graph.shape(output).to_vec());
                 let starts_inside = *crosses_width && part.offset > 0 && graph.is_fp16(*x);
-                let hazard = starts_inside && matches!(builder.policy, Policy::Engine(engine) if engine.chip.width_slice_hazard);
+                let crop_rule = match builder.policy {
+                    Policy::Engine(engine) if starts_inside && engine.chip.width_slice_hazard => Some(engine.crop_rule()),
+                    _ => None,
+                };
+                let hazard = crop_rule.is_some();
                 let width = graph.dtype(*x).bits() / 8;
                 let step: Box<dyn Step> = match matrices(&shape, part) {
                     Some([batch, rows, columns]) if width == 2 => Box::new(Transpose { from, to, batch, rows, columns }),
                     _ => Box::new(Strided { from, to, shape, part: part.clone(), width, hazard }),
                 };
-                let described = Described::of(builder, node, "copy");
+                let mut described = Described::of(builder, node, "copy");
+                described.rule = crop_rule.or(described.rule);
                 builder.push(node, described, step, &[from], &[to]);
             }
         }
