@@ -1,7 +1,7 @@
 //! The `aneforge` command: parses its arguments, calls the library, prints.
 //!
 //! Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 a check failed, 2 wrong usage or bad
-//! input, 3 not possible on this machine.
+//! input, 3 not possible on this machine, 130 ended by a signal.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -33,9 +33,20 @@ enum Name {
     Fingerprint(commands::fingerprint::Options),
 }
 
+/// What a shell reports for a command that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Leaves nothing half written behind.
+fn end_on_signal() {
+    aneforge::compile::bundle::discard_unfinished();
+    std::process::exit(INTERRUPTED);
+}
+
 fn main() -> ExitCode {
     // clap prints its own messages and ends with 2 for wrong usage, 0 for --help and --version.
     let command = Command::parse();
+    // Where no handler can be set the default stays: the process ends at once, and a hidden folder may be left behind.
+    let _ = ctrlc::set_handler(end_on_signal);
     let done = match &command.name {
         Name::Embed(options) => commands::embed::run(options),
         Name::Run(options) => commands::run::run(options),

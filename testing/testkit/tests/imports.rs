@@ -6,10 +6,10 @@ use std::process::Command;
 /// Crates in the order in which data flows, with those that each may import.
 const ORDER: &[&str] = &[
     "aneforge-map",
+    "aneforge-kernel",
     "aneforge-mil",
     "aneforge-core",
     "aneforge-compile",
-    "aneforge-kernel",
     "aneforge-runtime",
     "aneforge-io",
     "aneforge-conform",

@@ -77,6 +77,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         NpyArray::from_f32([texts.len(), width], &answer.rows.concat()).write(path)?;
     }
     report(options, &texts, &answer, comparison, &describe)?;
+    if let Some(index) = answer.rows.iter().position(|row| row.iter().any(|value| !value.is_finite())) {
+        return Err(Failure::Check(format!(
+            "the vector of sentence {} holds NaN or infinities: the model's weights do, or its values leave fp16's range",
+            index + 1
+        )));
+    }
     match comparison {
         // NaN is not enough either.
         Some(found) if found.lowest_cosine.is_nan() || found.lowest_cosine < options.least_cosine => Err(Failure::Check(format!(

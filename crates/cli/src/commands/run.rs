@@ -61,6 +61,8 @@ struct Summary {
     least: f64,
     greatest: f64,
     mean: f64,
+    /// Elements that are NaN or infinite; `least` and `greatest` leave NaN out.
+    not_finite: usize,
     file: Option<PathBuf>,
 }
 
@@ -81,7 +83,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let targets = targets(&options.output, executable.outputs())?;
     let inputs = inputs(options, executable.inputs())?;
     let buffers: Vec<&[u8]> = inputs.iter().map(HostArray::bytes).collect();
-    let mut results: Vec<Vec<u8>> = executable.outputs().iter().map(|port| vec![0; port.byte_length()]).collect();
+    let mut results = executable.outputs().iter().map(room).collect::<Result<Vec<_>, _>>()?;
     let mut slices: Vec<&mut [u8]> = results.iter_mut().map(Vec::as_mut_slice).collect();
     let start = Instant::now();
     let times = if options.profile {
@@ -116,6 +118,17 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     print(options, &report)
 }
 
+/// A buffer for a result, or word that memory does not suffice for it.
+fn room(port: &Port) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let length = port.byte_length();
+    bytes
+        .try_reserve_exact(length)
+        .map_err(|error| Failure::NotHere(format!("output {:?} takes {}: {error}", port.name, output::bytes(length as u64))))?;
+    bytes.resize(length, 0);
+    Ok(bytes)
+}
+
 fn print(options: &Options, report: &Report) -> Result<(), Failure> {
     if options.json {
         return output::json(report);
@@ -124,7 +137,10 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
         .outputs
         .iter()
         .map(|row| {
-            let range = format!("{:.6} .. {:.6}, mean {:.6}", row.least, row.greatest, row.mean);
+            let mut range = format!("{:.6} .. {:.6}, mean {:.6}", row.least, row.greatest, row.mean);
+            if row.not_finite > 0 {
+                range.push_str(&format!(", {} of them NaN or infinite", row.not_finite));
+            }
             let file = row.file.as_ref().map_or(String::new(), |file| file.display().to_string());
             vec![row.name.clone(), row.dtype.clone(), output::shape(&row.shape), range, file]
         })
@@ -177,20 +193,31 @@ fn read_input(path: &Path, port: &Port, cast: bool) -> Result<HostArray, Failure
         return Err(wrong(problem));
     }
     let values: Vec<f64> = aneforge::mil::unpack(array.ty.dtype, &array.bytes, array.ty.count()).unwrap_or_default();
-    HostArray::from_f64(port.ty.dtype, port.ty.shape.clone(), &values).map_err(|error| wrong(error.to_string()))
+    let cast = HostArray::from_f64(port.ty.dtype, port.ty.shape.clone(), &values).map_err(|error| wrong(error.to_string()))?;
+    // Casting must not make an infinity out of a number without a word.
+    let narrowed = aneforge::mil::unpack(port.ty.dtype, cast.bytes(), values.len()).unwrap_or_default();
+    match values.iter().zip(&narrowed).position(|(value, narrow)| value.is_finite() && !narrow.is_finite()) {
+        Some(index) => Err(wrong(format!("holds {} at element {index}, which {} cannot hold", values[index], port.ty.dtype))),
+        None => Ok(cast),
+    }
 }
 
 /// A file for each output, or none.
 fn targets(given: &[String], ports: &[Port]) -> Result<Vec<Option<PathBuf>>, Failure> {
     let mut targets = vec![None; ports.len()];
-    for text in given {
+    // Names before folders, whatever the order on the command line.
+    let (named, folders): (Vec<_>, Vec<_>) = given.iter().partition(|text| assignment(text).is_ok());
+    for text in named.into_iter().chain(folders) {
         match assignment(text) {
             Ok((name, file)) => {
                 let position = ports.iter().position(|port| port.name == name);
                 let known = || ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ");
                 let position =
                     position.ok_or_else(|| Failure::Input(format!("the program has no output {name:?}; it has {}", known())))?;
-                targets[position] = Some(file);
+                if let Some(first) = targets[position].replace(file) {
+                    let first = first.display();
+                    return Err(Failure::Input(format!("--output gives output {name:?} a second place beside {first}")));
+                }
             }
             Err(_) => {
                 let folder = Path::new(text);
@@ -198,10 +225,16 @@ fn targets(given: &[String], ports: &[Port]) -> Result<Vec<Option<PathBuf>>, Fai
                     return Err(Failure::Input(format!("--output {text}: no such folder, and not of the form name=file.npy")));
                 }
                 for (port, target) in ports.iter().zip(&mut targets) {
-                    *target = Some(folder.join(format!("{}.npy", port.name)));
+                    // A name=file.npy says more than a folder does.
+                    target.get_or_insert_with(|| folder.join(format!("{}.npy", port.name)));
                 }
             }
         }
+    }
+    let mut files: Vec<&PathBuf> = targets.iter().flatten().collect();
+    files.sort();
+    if let Some(pair) = files.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Failure::Input(format!("--output sends two outputs to {}: one would be lost", pair[0].display())));
     }
     Ok(targets)
 }
@@ -216,6 +249,7 @@ fn summary(name: &str, array: &NpyArray, file: Option<PathBuf>) -> Summary {
         least: fold(f64::min),
         greatest: fold(f64::max),
         mean: values.iter().sum::<f64>() / values.len().max(1) as f64,
+        not_finite: values.iter().filter(|value| !value.is_finite()).count(),
         file,
     }
 }

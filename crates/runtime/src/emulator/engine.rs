@@ -68,7 +68,9 @@ impl Engine {
             Arithmetic::Exact(text) => (Label::Exact, text, PAPER),
             Arithmetic::Copy => (Label::Exact, "moves values, no rounding", "the operator's meaning"),
             Arithmetic::Modelled(text) => (Label::Modelled, text, GUIDE),
-            Arithmetic::Unknown => (Label::Modelled, "exact result rounded once to fp16, half away from zero", "no source: a stand-in"),
+            Arithmetic::Unknown => {
+                (Label::Modelled, "exact result rounded once to fp16, half away from zero", "no source: a stand-in")
+            }
         };
         Rule { label, text: text.to_string(), source, chips: self.chip.name.to_string() }
     }
