@@ -153,7 +153,7 @@ struct Rounder<'a> {
 
 impl Rounder<'_> {
     fn push(&mut self, value: f64) -> Result<(), WeightError> {
-        let rounded = f16::from_f64(value);
+        let rounded = aneforge_mil::round_to_fp16(value);
         if rounded.is_infinite() && value.is_finite() {
             return Err(WeightError::Range { value, index: self.done + self.chunk.len() });
         }

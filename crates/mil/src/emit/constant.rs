@@ -97,7 +97,7 @@ fn pack(dtype: DType, values: &[f64]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(width / 8 * values.len());
     for &value in values {
         match dtype {
-            DType::Fp16 => bytes.extend(half::f16::from_f64(value).to_le_bytes()),
+            DType::Fp16 => bytes.extend(crate::round_to_fp16(value).to_le_bytes()),
             DType::Bf16 => bytes.extend(half::bf16::from_f64(value).to_le_bytes()),
             DType::Fp32 => bytes.extend((value as f32).to_le_bytes()),
             DType::Fp64 => bytes.extend(value.to_le_bytes()),
