@@ -1,4 +1,4 @@
-//! What a loaded program is made of, for `--explain` and for people who want to know where the time and memory went.
+//! What a loaded program is made of, for people who want to know where the time and memory went.
 
 use std::fmt;
 
@@ -13,8 +13,6 @@ pub struct Report {
     pub constant_bytes: usize,
     /// What is executed, in order.
     pub steps: Vec<StepReport>,
-    /// What a reader should know about the whole: near misses, switches that are not at their default.
-    pub notes: Vec<String>,
 }
 
 /// One step of a plan.
