@@ -8,6 +8,8 @@ const ORDER: &[&str] = &[
     "aneforge-map",
     "aneforge-kernel",
     "aneforge-mil",
+    "aneforge-native",
+    "aneforge-mlpackage",
     "aneforge-core",
     "aneforge-compile",
     "aneforge-runtime",

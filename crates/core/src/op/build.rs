@@ -92,6 +92,7 @@ pub const fn domain(low: f64, high: f64, avoid: &'static [f64]) -> Domain {
 pub const fn direct(name: &'static str, summary: &'static str) -> GraphOp {
     GraphOp {
         name,
+        aliases: &[],
         summary,
         inputs: X,
         attributes: &[],

@@ -51,6 +51,8 @@ use std::sync::LazyLock;
 pub struct GraphOp {
     /// Name in Rust, in Python, in graph text and on the command line.
     pub name: &'static str,
+    /// Other names that the Python package aneforge 0.4 has for uses of it, each with how it is written here.
+    pub aliases: &'static [(&'static str, &'static str)],
     /// One sentence: what it computes.
     pub summary: &'static str,
     /// Inputs in the order of the builder's arguments.

@@ -38,7 +38,7 @@ fn small_enough(ty: &TensorType) -> bool {
 }
 
 /// One result type, checked against the rules above.
-pub(super) fn result(a: &Arguments<'_>, dtype: DType, shape: Vec<usize>) -> Result<Vec<TensorType>, OpError> {
+pub fn result(a: &Arguments<'_>, dtype: DType, shape: Vec<usize>) -> Result<Vec<TensorType>, OpError> {
     let ty = TensorType::new(dtype, shape);
     let broken = match () {
         () if ty.rank() > MAX_RANK => 0,
@@ -51,7 +51,7 @@ pub(super) fn result(a: &Arguments<'_>, dtype: DType, shape: Vec<usize>) -> Resu
 }
 
 /// One result type whose extents were computed in wide integers; negative and huge ones break the same rules.
-pub(super) fn computed(a: &Arguments<'_>, dtype: DType, shape: Vec<i128>) -> Result<Vec<TensorType>, OpError> {
+pub fn computed(a: &Arguments<'_>, dtype: DType, shape: Vec<i128>) -> Result<Vec<TensorType>, OpError> {
     let clamped = shape.into_iter().map(|extent| if extent < 0 { 0 } else { usize::try_from(extent).unwrap_or(usize::MAX) });
     result(a, dtype, clamped.collect())
 }

@@ -16,7 +16,7 @@ mod convolution;
 mod convolution_transpose;
 mod elementwise_binary;
 mod elementwise_unary;
-mod family;
+pub mod family;
 mod gather;
 mod general;
 mod join;
@@ -33,7 +33,7 @@ mod window;
 
 pub use arguments::{Argument, Arguments, OpError};
 pub use case::{Case, Data, Expected, Given, build, flag, float, given, int, ints, number, sample, text, values};
-pub use general::{GENERAL, MAX_ELEMENTS, MAX_RANK};
+pub use general::{GENERAL, MAX_ELEMENTS, MAX_RANK, computed, result};
 pub use table::{OpTable, builtin, declared};
 
 use crate::{Array, DType, TensorType};

@@ -1,0 +1,2 @@
+//! Core ML packages: MIL programs written to and read from .mlpackage.
+#![forbid(unsafe_code)]
