@@ -1,6 +1,6 @@
 //! Host arrays: strided views, broadcasting, generated values, rounding.
 
-use aneforge_mil::op::{Arguments, build, builtin, given, text};
+use aneforge_mil::op::{Arguments, build, builtin, given, int, text};
 use aneforge_mil::{Array, DType, TensorType};
 
 fn ramp(shape: &[usize]) -> Array {
@@ -66,4 +66,15 @@ fn casts_stop_at_the_ends_of_every_integer_type() {
         let arguments = Arguments::checked(cast, &ports).unwrap();
         assert_eq!((cast.meaning)(&arguments).unwrap()[0].data, [low, high, 0.0], "{name}");
     }
+}
+
+/// coremltools 9.0 documents -1 for everything, though its own inference takes it for an extent.
+#[test]
+fn k_of_minus_one_sorts_the_whole_axis_and_puts_nan_last() {
+    let topk = builtin().get("topk").unwrap();
+    let ports = build(topk, &[("x", given(&[4], &[2.0, f64::NAN, -1.0, 3.0])), ("k", int(&[-1.0]))]);
+    let arguments = Arguments::checked(topk, &ports).unwrap();
+    let results = (topk.meaning)(&arguments).unwrap();
+    assert_eq!(results[0].data[..3], [3.0, 2.0, -1.0]);
+    assert_eq!(results[1].data, [3.0, 0.0, 2.0, 1.0]);
 }

@@ -1,22 +1,12 @@
 //! Each labelled rule of each operator is broken by a use that nothing else is wrong with.
 
+mod op_broken;
 mod op_support;
 
 use aneforge_mil::DType::{Bool, Fp16, Fp32, Int8, Int32, UInt1, UInt2, UInt4};
-use aneforge_mil::op::{Arguments, GENERAL, Given, OpError, build, builtin, flag, float, int, ints, number, sample, text, values};
+use aneforge_mil::op::{Arguments, GENERAL, Given, OpError, build, builtin, flag, float, int, ints, number, text, values};
+use op_broken::{Broken, f32s, t};
 use std::collections::BTreeSet;
-
-/// Operator, label of the rule it breaks first, arguments.
-type Broken = (&'static str, &'static str, &'static [(&'static str, Given)]);
-
-/// fp16 values from a seed: rules look at shapes.
-const fn t(shape: &'static [usize]) -> Given {
-    sample(shape, 7)
-}
-
-const fn f32s(shape: &'static [usize]) -> Given {
-    Given::Tensor(Fp32, shape, aneforge_mil::op::Data::Seeded(3))
-}
 
 const PAIRS: &[&str] = &[
     "add",
@@ -298,7 +288,7 @@ fn all() -> Vec<Broken> {
     let shared = families.into_iter().flat_map(|(names, rules)| {
         names.iter().flat_map(move |name| rules.iter().map(move |(label, given)| (*name, *label, *given)))
     });
-    BROKEN.iter().copied().chain(shared).collect()
+    BROKEN.iter().copied().chain(shared).chain(op_broken::families()).collect()
 }
 
 #[test]

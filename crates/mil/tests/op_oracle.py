@@ -66,7 +66,7 @@ def check_ports(op, report):
     for name, port in ours.items():
         if port["required"] == bool(spec[name].optional):
             report.differ(op["name"], name, "is required" if port["required"] else "is optional", "unlike in coremltools")
-    tensor = python_types.SimpleNamespace(rank=4, shape=(1, 2, 3, 4), dtype=types.fp32)
+    tensor = python_types.SimpleNamespace(rank=4, shape=(1, 2, 3, 4), dtype=types.fp32, val=True)
     fake = form.__new__(form)
     for name in spec:
         setattr(fake, name, tensor)
@@ -196,6 +196,32 @@ def torch_pool(name, given):
     return F.avg_pool2d(x, kernel, strides, before, ceil_mode=ceil, count_include_pad=not exclude) if legal else None
 
 
+def numpy_scatter(name, given):
+    """The scatters by numpy's unbuffered ufuncs, which combine repeated places in order."""
+    data, updates = np.array(given["data"], dtype=np.float64), np.asarray(given["updates"], dtype=np.float64)
+    indices, mode = np.asarray(given["indices"]).astype(np.int64), given.get("mode", "add")
+    axis = int(given.get("axis", 0)) % data.ndim
+    if name == "scatter":
+        place = (slice(None),) * axis + (indices,)
+    elif name == "scatter_along_axis":
+        grid = list(np.indices(indices.shape))
+        place = tuple(grid[:axis] + [indices] + grid[axis + 1 :])
+    else:
+        place = tuple(np.moveaxis(indices, -1, 0))
+    ufuncs = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum}
+    if mode == "update":
+        data[place] = updates
+    else:
+        ufuncs[mode].at(data, place, updates)
+    return data
+
+
+def numpy_gather_nd(given):
+    x, indices, batch = np.asarray(given["x"], np.float64), np.asarray(given["indices"]).astype(np.int64), int(given.get("batch_dims", 0))
+    grid = np.indices(indices.shape[:-1])[:batch]
+    return x[tuple(grid) + tuple(np.moveaxis(indices, -1, 0))]
+
+
 def torch_value(name, given):
     """Our operator in PyTorch; None where nothing here covers it."""
     get = lambda port: double(given[port]) if port in given else None
@@ -248,6 +274,16 @@ def torch_value(name, given):
         indices = torch.from_numpy(np.asarray(given["indices"], dtype=np.int64))
         axis = int(given.get("axis", 0))
         return torch.gather(get("x"), axis, indices % given["x"].shape[axis])
+    if name.startswith("scatter"):
+        return torch.from_numpy(numpy_scatter(name, given))
+    if name == "gather_nd":
+        return torch.from_numpy(numpy_gather_nd(given))
+    if name == "one_hot":
+        dtype = lambda port, otherwise: float(given.get(port, otherwise))
+        size, on, off = int(given["one_hot_vector_size"]), dtype("on_value", 1), dtype("off_value", 0)
+        spread = np.arange(size) == np.asarray(given["indices"])[..., None]
+        axis = int(given.get("axis", -1))
+        return torch.from_numpy(np.moveaxis(np.where(spread, on, off), -1, axis))
     if name == "softplus_parametric":
         shape = [1, -1] + [1] * (given["x"].ndim - 2)
         alpha, beta = get("alpha").reshape(shape), get("beta").reshape(shape)
@@ -307,6 +343,7 @@ KNOWN_FAILURES = {
 # Cases that coremltools 9.0 evaluates differently from its documentation.
 KNOWN_VALUES = {
     "cast.integers_stop_at_their_ends",  # numpy wraps where the behaviour of C is undefined
+    "scatter_along_axis.largest_stays",  # its evaluation ignores mode
     "concat.interleaved",  # its evaluation ignores interleave, its documentation does not
 }
 

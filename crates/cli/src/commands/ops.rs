@@ -42,6 +42,9 @@ struct MilEntry {
     rules: Vec<Rule>,
     arithmetic: String,
     native_from: Option<String>,
+    /// Standing per family of the M1, M2, M3, and the M4 and later: N native, B bridged, G gated, X absent.
+    families: String,
+    limits: &'static str,
     source: &'static str,
 }
 
@@ -141,7 +144,9 @@ fn mil_entry(op: &'static MilOp) -> MilEntry {
             Arithmetic::Copy => "moves elements".to_string(),
             Arithmetic::Unknown => "unknown".to_string(),
         },
-        native_from: op.support.native_from.map(|family| format!("A{family}")),
+        native_from: op.support.native_from().map(|family| format!("A{family}")),
+        families: op.support.families.iter().map(|standing| standing.letter()).collect(),
+        limits: op.support.limits,
         source: op.support.source,
     }
 }
@@ -161,7 +166,10 @@ fn show_mil(op: &MilEntry) -> String {
     text.push_str(&rules(&op.rules));
     text.push_str(&format!("  arithmetic on the engine: {}\n", op.arithmetic));
     let native = op.native_from.as_deref().map_or("no engine".to_string(), |family| format!("{family} on"));
-    text.push_str(&format!("  native from {native} ({})\n", op.source));
+    text.push_str(&format!("  native from {native}, {} on M1, M2, M3, M4 ({})\n", op.families, op.source));
+    if !op.limits.is_empty() {
+        text.push_str(&format!("  limits: {}\n", op.limits));
+    }
     text
 }
 

@@ -2,7 +2,8 @@
 
 use super::family::{COMPOSED, PICKS, ROUNDED_ONCE, around, attribute, axis, integers, legal_axis, map, required, rule, unary};
 use super::{
-    Arguments, Case, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, float, given, int, sample, tensor, text, weight,
+    ALL_FAMILIES, Arguments, Case, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, float, given, int, sample, tensor,
+    text, weight,
 };
 use crate::Array;
 
@@ -196,6 +197,7 @@ pub(super) const OPS: &[MilOp] = &[
             &[(&[1, 2, 1, 2], &[-0.5, 2.0, -1.0, 3.0])],
             BY_HAND,
         )],
+        support: ALL_FAMILIES.limited("three axes at least"),
         ..unary("prelu", "x where it is not negative, else alpha x with one alpha per channel.", |a| {
             let alpha = a.array("alpha")?;
             by_channel(a, |x, channel| if x < 0.0 { alpha.data[channel] * x } else { x })

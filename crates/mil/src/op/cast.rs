@@ -3,8 +3,8 @@
 use super::family::{base, integers, rule};
 use super::general::result;
 use super::{
-    ANY, Arguments, Arithmetic, Case, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, given, optional_weight, tensor,
-    text, values, weight,
+    ALL_FAMILIES, ANY, Arguments, Arithmetic, Case, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, given,
+    optional_weight, tensor, text, values, weight,
 };
 use crate::array::into_integer;
 use crate::{Array, DType, TensorType};
@@ -50,6 +50,7 @@ pub(super) const OPS: &[MilOp] = &[
                 "by hand; numpy wraps instead",
             ),
         ],
+        support: ALL_FAMILIES.limited("fp16 to and from fp32, and bool; int32 is rejected on the M1"),
         ..base(
             "cast",
             "x in another element type: towards zero into integers and stopped at their ends, not equal to zero into bools.",

@@ -3,8 +3,8 @@
 use super::family::{around, base, integers, rule};
 use super::general::result;
 use super::{
-    Arguments, Arithmetic, Case, Default, FLOATS, MilOp, OpError, PortSpec, QUANTISED, Support, given, int, optional_weight,
-    values, weight,
+    ALL_FAMILIES, Arguments, Arithmetic, BRIDGED, Case, Default, FLOATS, MilOp, OpError, PortSpec, QUANTISED, given, int,
+    native_from, optional_weight, values, weight,
 };
 use crate::{Array, DType, TensorType};
 
@@ -45,10 +45,7 @@ pub(super) const OPS: &[MilOp] = &[
             }),
         ],
         arithmetic: EXPANDS,
-        support: Support {
-            native_from: Some(14),
-            source: "folded to fp16 on A13, streamed from A14 on: arXiv 2606.22283, chapter 26",
-        },
+        support: BRIDGED.limited("folded to fp16; chapter 26 of the guide has it streamed from A14 on"),
         domain: &[("quantized_data", -100.0, 100.0), ("scale", 0.01, 0.02), ("zero_point", 0.0, 0.4)],
         cases: &[Case::new(
             "scale_per_row",
@@ -98,7 +95,7 @@ pub(super) const OPS: &[MilOp] = &[
             }),
         ],
         arithmetic: EXACT,
-        support: Support { native_from: Some(13), source: SOURCE },
+        support: ALL_FAMILIES.told_by(SOURCE),
         domain: &[("indices", 0.0, 1.0)],
         tolerance: 0.0,
         cases: &[
@@ -146,7 +143,7 @@ pub(super) const OPS: &[MilOp] = &[
             }),
         ],
         arithmetic: Arithmetic::Copy,
-        support: Support { native_from: Some(13), source: SOURCE },
+        support: ALL_FAMILIES.told_by(SOURCE),
         tolerance: 0.0,
         cases: &[Case::new(
             "values_go_where_the_mask_is_set",
@@ -186,10 +183,8 @@ pub(super) const OPS: &[MilOp] = &[
             }),
         ],
         arithmetic: EXPANDS,
-        support: Support {
-            native_from: Some(15),
-            source: "folded to fp16 below A15, streamed from A15 on: arXiv 2606.22283, appendix A and chapter 26",
-        },
+        support: native_from(15)
+            .told_by("folded to fp16 below A15, streamed from A15 on: arXiv 2606.22283, appendix A and chapter 26"),
         domain: &[("data", -100.0, 100.0), ("scale", 0.01, 0.02)],
         cases: &[
             Case::new(

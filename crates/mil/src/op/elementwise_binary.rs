@@ -3,8 +3,8 @@
 use super::broadcast::{BROADCASTS, SAME_DTYPE, infer_pair, zip};
 use super::family::{PICKS, ROUNDED_ONCE, base};
 use super::{
-    Arguments, Arithmetic, BOOL, Case, Constraint, FLOATS, MilOp, NOWHERE, NUMBERS, OpError, PortSpec, given, sample, tensor,
-    values,
+    ALL_FAMILIES, Arguments, Arithmetic, BOOL, Case, Constraint, FLOATS, MilOp, NOWHERE, NUMBERS, OpError, PortSpec, given, sample,
+    tensor, values,
 };
 use crate::{Array, DType};
 
@@ -59,6 +59,7 @@ pub(super) const OPS: &[MilOp] = &[
             &[(&[2, 3], &[-3.0, -2.5, 4.0, -0.75, -0.5, 7.0])],
             BY_HAND,
         )],
+        support: ALL_FAMILIES.limited("subtraction of a constant is addition of its negation"),
         ..pair("sub", "x - y.", |a| numbers(a, |x, y| x - y))
     },
     MilOp {

@@ -1,7 +1,7 @@
 //! Functions of one value that are not called activations.
 
 use super::family::{PICKS, ROUNDED_ONCE, attribute, map, or, required, rule, unary};
-use super::{Arithmetic, Case, FLOATS, MilOp, NOWHERE, PortSpec, float, given, native_from, tensor};
+use super::{Arithmetic, Case, FLOATS, MilOp, NOWHERE, PortSpec, float, gated_before, given, tensor};
 
 const WITH_ALPHA: &[PortSpec] = &[tensor("x", FLOATS), required("alpha")];
 const X: &[f64] = &[-2.0, -0.5, 0.0, 0.25, 1.5, 3.0];
@@ -195,7 +195,7 @@ pub(super) const OPS: &[MilOp] = &[
         ..unary("tanh", "The hyperbolic tangent of x.", |a| map(a, f64::tanh))
     },
     MilOp {
-        support: native_from(15),
+        support: gated_before(15),
         published_error: Some(5.0e-4),
         cases: &[Case::new(
             "sine",
@@ -206,7 +206,7 @@ pub(super) const OPS: &[MilOp] = &[
         ..unary("sin", "The sine of x in radians.", |a| map(a, f64::sin))
     },
     MilOp {
-        support: native_from(15),
+        support: gated_before(15),
         published_error: Some(5.6e-4),
         cases: &[Case::new(
             "cosine",

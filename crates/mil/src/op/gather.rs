@@ -2,7 +2,10 @@
 
 use super::family::{around, axis, base, integers, legal_axis, rule};
 use super::general::result;
-use super::{ANY, Arguments, BOOL, Case, Constraint, Default, INTS, MilOp, OpError, constant, given, int, sample, tensor, values};
+use super::{
+    ANY, Arguments, BOOL, Case, Constraint, Default, INTS, MilOp, OpError, constant, given, int, native_from, sample, tensor,
+    values,
+};
 use crate::{Array, DType, TensorType};
 
 const BY_HAND: &str = "by hand";
@@ -122,7 +125,103 @@ pub(super) const OPS: &[MilOp] = &[
             },
         )
     },
+    MilOp {
+        ports: &[
+            tensor("x", ANY),
+            tensor("indices", INTS),
+            integers("batch_dims", Default::Int(0)),
+            constant("validate_indices", BOOL, Default::Flag(false)),
+        ],
+        constraints: &[
+            rule("C1", "x and indices agree in the first batch_dims axes, and indices have one axis more than that", |a| {
+                let batch = a.int("batch_dims").and_then(|batch| usize::try_from(batch).ok());
+                let (x, indices) = (a.shape("x"), a.shape("indices"));
+                batch.is_some_and(|batch| batch < indices.len() && x.get(..batch) == indices.get(..batch))
+            }),
+            rule("C2", "the last axis of indices has at most as many elements as x has axes behind the batch", |a| {
+                a.shape("indices").last().is_some_and(|&depth| depth <= a.shape("x").len() - coordinate_batch(a))
+            }),
+            rule("C3", "indices that are known lie between minus the extent of their axis and below it", |a| {
+                let batch = coordinate_batch(a);
+                let depth = a.shape("indices").last().copied().unwrap_or(1).max(1);
+                let extent = |place: usize| a.shape("x").get(batch + place % depth).copied().unwrap_or(0) as f64;
+                let known = a.get("indices").and_then(|indices| indices.value.as_ref());
+                let within = |(place, &index): (usize, &f64)| index >= -extent(place) && index < extent(place);
+                known.is_none_or(|indices| indices.data.iter().enumerate().all(within))
+            }),
+        ],
+        support: native_from(14),
+        domain: &[("indices", 0.0, 1.0)],
+        tolerance: 0.0,
+        cases: &[
+            Case::new(
+                "elements_by_their_coordinates",
+                &[("x", X), ("indices", values(DType::Int32, &[2, 2], &[2.0, 0.0, 0.0, -1.0]))],
+                &[(&[2], &[5.0, 2.0])],
+                BY_HAND,
+            ),
+            Case::new(
+                "slices_by_leading_coordinates",
+                &[("x", X), ("indices", values(DType::Int32, &[1, 1], &[1.0]))],
+                &[(&[1, 2], &[3.0, 4.0])],
+                BY_HAND,
+            ),
+            Case::new(
+                "one_element_per_batch",
+                &[
+                    ("x", given(&[2, 2], &[1.0, 2.0, 3.0, 4.0])),
+                    ("indices", values(DType::Int32, &[2, 1], &[1.0, 0.0])),
+                    ("batch_dims", int(&[1.0])),
+                ],
+                &[(&[2], &[2.0, 3.0])],
+                BY_HAND,
+            ),
+            Case::oracle(
+                "many_slices",
+                &[
+                    ("x", sample(&[3, 4, 2], 1)),
+                    ("indices", values(DType::Int32, &[2, 3, 2], &[0.0, 3.0, 2.0, 1.0, 1.0, 2.0, 2.0, 3.0, 0.0, 0.0, 1.0, 0.0])),
+                ],
+            ),
+        ],
+        ..base(
+            "gather_nd",
+            "The slices of x whose leading coordinates the last axis of indices names; coordinates outside name the nearest slice.",
+            infer_gather_nd,
+            gather_nd,
+        )
+    },
 ];
+
+/// Batch axes of a `gather_nd`, never more than `x` has axes.
+fn coordinate_batch(a: &Arguments<'_>) -> usize {
+    a.int("batch_dims").and_then(|batch| usize::try_from(batch).ok()).unwrap_or(0).min(a.shape("x").len())
+}
+
+fn infer_gather_nd(a: &Arguments<'_>) -> Result<Vec<TensorType>, OpError> {
+    let (x, indices) = (a.ty("x")?, a.ty("indices")?);
+    let (depth, lead) = indices.shape.split_last().map_or((0, [].as_slice()), |(&depth, lead)| (depth, lead));
+    let rest = x.shape.get(coordinate_batch(a) + depth..).unwrap_or_default();
+    result(a, x.dtype, [lead, rest].concat())
+}
+
+fn gather_nd(a: &Arguments<'_>) -> Result<Vec<Array>, OpError> {
+    let (x, indices) = (a.array("x")?, a.array("indices")?);
+    let ty = infer_gather_nd(a)?.remove(0);
+    let batch = coordinate_batch(a);
+    let depth = indices.ty.shape.last().copied().unwrap_or(1);
+    let strides = x.strides();
+    let slice: usize = x.ty.shape.iter().skip(batch + depth).product();
+    let block: usize = x.ty.shape.iter().skip(batch).product();
+    let per_batch = indices.ty.shape[batch..indices.ty.rank() - 1].iter().product::<usize>();
+    let mut data = Vec::with_capacity(ty.count());
+    for (place, coordinates) in indices.data.chunks(depth).enumerate() {
+        let axes = coordinates.iter().zip(&x.ty.shape[batch..]).zip(&strides[batch..]);
+        let inner: usize = axes.map(|((&index, &extent), &step)| within(index, extent) * step).sum();
+        data.extend_from_slice(&x.data[place / per_batch * block + inner..][..slice]);
+    }
+    Ok(vec![Array { ty, data }])
+}
 
 fn infer_like(x: &Array, shape: &TensorType) -> TensorType {
     TensorType::new(x.ty.dtype, shape.shape.clone())

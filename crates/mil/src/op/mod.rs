@@ -14,6 +14,7 @@ mod comparison;
 mod constexpr;
 mod convolution;
 mod convolution_transpose;
+mod create;
 mod elementwise_binary;
 mod elementwise_unary;
 pub mod family;
@@ -26,14 +27,18 @@ mod pooling;
 mod rearrange;
 mod reduction;
 mod resize;
+mod scatter;
 mod shape;
 mod slice;
+mod sort;
+mod support;
 mod table;
 mod window;
 
 pub use arguments::{Argument, Arguments, OpError};
 pub use case::{Case, Data, Expected, Given, build, flag, float, given, int, ints, number, sample, text, values};
 pub use general::{GENERAL, MAX_ELEMENTS, MAX_RANK, computed, result};
+pub use support::{ALL_FAMILIES, BRIDGED, FAMILIES, GUIDE, NOWHERE, Standing, Support, gated_before, native_from};
 pub use table::{OpTable, builtin, declared};
 
 use crate::{Array, DType, TensorType};
@@ -140,29 +145,6 @@ pub enum Arithmetic {
     /// Nothing is known.
     Unknown,
 }
-
-/// Lowest chip generation that has the operator, by Apple's A-series number of its engine (A13 is the M1's).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Support {
-    /// First family with a native form; `None` where no engine has one.
-    pub native_from: Option<u8>,
-    /// Who says so.
-    pub source: &'static str,
-}
-
-/// The ANE guide, arXiv 2606.22283, appendix A (operator by device).
-pub const GUIDE: &str = "ANE guide, arXiv 2606.22283, appendix A";
-
-/// Native on every family from A13 (M1) on, according to the ANE guide.
-pub const ALL_FAMILIES: Support = Support { native_from: Some(13), source: GUIDE };
-
-/// Native from a later family on, according to the ANE guide.
-pub const fn native_from(generation: u8) -> Support {
-    Support { native_from: Some(generation), source: GUIDE }
-}
-
-/// No engine has it, according to the ANE guide.
-pub const NOWHERE: Support = Support { native_from: None, source: GUIDE };
 
 /// Element types an operator on the fp16 datapath takes; fp32 appears at program edges and in imported programs.
 pub const FLOATS: &[DType] = &[DType::Fp16, DType::Fp32];

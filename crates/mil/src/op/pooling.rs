@@ -4,8 +4,8 @@ use super::family::{COMPOSED, PICKS, REDUCED, base, integers, rule};
 use super::general::result;
 use super::window::{self, Axis};
 use super::{
-    Arguments, BOOL, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, flag, given, ints, sample,
-    tensor, text,
+    ALL_FAMILIES, Arguments, BOOL, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, flag, given, ints,
+    sample, tensor, text,
 };
 use crate::{Array, TensorType};
 
@@ -146,6 +146,7 @@ pub(super) const OPS: &[MilOp] = &[
                 ],
             ),
         ],
+        support: ALL_FAMILIES.limited("windows of at most 29 on the M1, 31 from the M2 on"),
         ..base("avg_pool", "The mean under a sliding window.", infer, |a| {
             pool(a, |window, count| window.iter().sum::<f64>() / count)
         })

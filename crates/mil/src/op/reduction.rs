@@ -3,8 +3,8 @@
 use super::family::{CHOOSES, COMPOSED, PICKS, REDUCED, around, axes, axis, base, integers, legal_axis, rule, same_as_x};
 use super::general::result;
 use super::{
-    Arguments, Arithmetic, BOOL, Case, Constraint, Default, MilOp, NOWHERE, NUMBERS, OpError, PortSpec, TEXT, constant, flag,
-    given, int, ints, sample, tensor,
+    ALL_FAMILIES, Arguments, Arithmetic, BOOL, Case, Constraint, Default, MilOp, NOWHERE, NUMBERS, OpError, PortSpec, TEXT,
+    constant, flag, given, int, ints, sample, tensor,
 };
 use crate::{Array, DType, TensorType};
 
@@ -127,6 +127,7 @@ pub(super) const OPS: &[MilOp] = &[
     MilOp {
         arithmetic: COMPOSED,
         published_error: Some(5.4e-4),
+        support: ALL_FAMILIES.limited("one more rounding to fp16 between square and sum on the M1"),
         ..reduce(
             "reduce_sum_square",
             "The sum of squares over axes; the M1 rounds once more between square and sum.",
@@ -215,6 +216,7 @@ pub(super) const OPS: &[MilOp] = &[
                 BY_HAND,
             ),
         ],
+        support: ALL_FAMILIES.limited("reached on a curated runtime path"),
         ..base("cumsum", "The running sum along an axis.", same_as_x, cumsum)
     },
 ];

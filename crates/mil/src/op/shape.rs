@@ -3,8 +3,8 @@
 use super::family::{axes, base, integers, or, rule, same_as_x};
 use super::general::{computed, result};
 use super::{
-    ANY, Arguments, Arithmetic, Case, Constraint, Default, FLOATS, MilOp, OpError, TEXT, constant, float, given, int, ints, sample,
-    tensor, text,
+    ALL_FAMILIES, ANY, Arguments, Arithmetic, Case, Constraint, Default, FLOATS, MilOp, OpError, TEXT, constant, float, given, int,
+    ints, sample, tensor, text,
 };
 use crate::{Array, TensorType};
 
@@ -194,7 +194,8 @@ pub(super) const OPS: &[MilOp] = &[
                 BY_HAND,
             ),
         ],
-        ..moves("tile", "x repeated along every axis; the engine has the factors 2, 3, 4 and 8.", infer_tile, tile)
+        support: ALL_FAMILIES.limited("factors 2, 3, 4 and 8"),
+        ..moves("tile", "x repeated along every axis.", infer_tile, tile)
     },
     MilOp {
         ports: &[
@@ -241,7 +242,8 @@ pub(super) const OPS: &[MilOp] = &[
                 BY_HAND,
             ),
         ],
-        ..moves("pad", "x with a border on its last axes; reflect is software on the M1.", infer_pad, pad)
+        support: ALL_FAMILIES.limited("constant padding; reflecting and symmetric padding is software on the M1"),
+        ..moves("pad", "x with a border on its last axes.", infer_pad, pad)
     },
 ];
 

@@ -1,8 +1,11 @@
 //! Slices and crops.
 
-use super::family::{base, integers, rule};
+use super::family::{base, integers, rule, same_as_x};
 use super::general::{computed, result};
-use super::{ANY, Arguments, Arithmetic, BOOL, Case, Default, FLOATS, MilOp, Support, constant, given, ints, tensor, values};
+use super::{
+    ANY, Arguments, Arithmetic, BOOL, BRIDGED, Case, Constraint, Default, FLOATS, MilOp, Support, constant, given, ints, sample,
+    tensor, values,
+};
 use crate::DType;
 
 const BY_HAND: &str = "by hand";
@@ -12,9 +15,16 @@ const CROPS: Arithmetic = Arithmetic::Modelled(
      above 4094 into infinity (arXiv 2606.22283, chapters 3 and 12)",
 );
 /// No native form, and none needed.
-const FOLDED: Support =
-    Support { native_from: None, source: "a known offset folds into its neighbours: arXiv 2606.22283, appendix A" };
+const FOLDED: Support = BRIDGED.limited("a known offset folds into its neighbours");
 const RAMP: super::Given = given(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+
+const ONE_PER_AXIS: Constraint = rule("C1", "begin, end, stride and the masks have one element per axis of x", |a| {
+    let fits = |port| a.ints(port).is_none_or(|list| list.len() == a.shape("x").len());
+    ["begin", "end", "stride", "begin_mask", "end_mask", "squeeze_mask"].into_iter().all(fits)
+});
+const STEPS: Constraint = rule("C2", "no stride is 0", |a| a.ints("stride").is_none_or(|strides| !strides.contains(&0)));
+const SOMETHING: Constraint =
+    rule("C3", "the slice is not empty, and a squeezed axis has an element at begin", |a| indexed(a).is_some());
 
 pub(super) const OPS: &[MilOp] = &[
     MilOp {
@@ -69,14 +79,7 @@ pub(super) const OPS: &[MilOp] = &[
             constant("end_mask", BOOL, Default::Absent),
             constant("squeeze_mask", BOOL, Default::Absent),
         ],
-        constraints: &[
-            rule("C1", "begin, end, stride and the masks have one element per axis of x", |a| {
-                let fits = |port| a.ints(port).is_none_or(|list| list.len() == a.shape("x").len());
-                ["begin", "end", "stride", "begin_mask", "end_mask", "squeeze_mask"].into_iter().all(fits)
-            }),
-            rule("C2", "no stride is 0", |a| a.ints("stride").is_none_or(|strides| !strides.contains(&0))),
-            rule("C3", "the slice is not empty, and a squeezed axis has an element at begin", |a| indexed(a).is_some()),
-        ],
+        constraints: &[ONE_PER_AXIS, STEPS, SOMETHING],
         arithmetic: CROPS,
         support: FOLDED,
         tolerance: 0.0,
@@ -117,7 +120,7 @@ pub(super) const OPS: &[MilOp] = &[
             "x[begin:end:stride] per axis by Python's rules; masked ends are open, squeezed axes go.",
             |a| {
                 let picks = indexed(a).unwrap_or_else(|| vec![Pick { first: 0, step: 1, count: 0, squeezed: false }]);
-                result(a, a.ty("x")?.dtype, picks.iter().filter(|pick| !pick.squeezed).map(|pick| pick.count).collect())
+                result(a, a.ty("x")?.dtype, sliced(&picks))
             },
             |a| {
                 let x = a.array("x")?;
@@ -130,6 +133,82 @@ pub(super) const OPS: &[MilOp] = &[
                 Ok(vec![x.strided(offset, &shape, &steps)])
             },
         )
+    },
+    MilOp {
+        opset: "ios18",
+        ports: &[
+            tensor("x", ANY),
+            tensor("update", ANY),
+            integers("begin", Default::Required),
+            integers("end", Default::Required),
+            integers("stride", Default::Absent),
+            constant("begin_mask", BOOL, Default::Absent),
+            constant("end_mask", BOOL, Default::Absent),
+            constant("squeeze_mask", BOOL, Default::Absent),
+        ],
+        constraints: &[
+            ONE_PER_AXIS,
+            STEPS,
+            SOMETHING,
+            rule("C4", "update has the element type of x and the shape of the slice, with at least one axis", |a| {
+                let same = a.get("x").zip(a.get("update")).is_none_or(|(x, update)| x.ty.dtype == update.ty.dtype);
+                same && !a.shape("update").is_empty() && sliced(&indexed(a).unwrap_or_default()) == a.shape("update")
+            }),
+        ],
+        arithmetic: Arithmetic::Copy,
+        tolerance: 0.0,
+        cases: &[
+            Case::new(
+                "a_column_is_replaced",
+                &[
+                    ("x", RAMP),
+                    ("update", given(&[2, 1], &[-1.0, -2.0])),
+                    ("begin", ints(&[2], &[0.0, 1.0])),
+                    ("end", ints(&[2], &[2.0, 2.0])),
+                ],
+                &[(&[2, 3], &[1.0, -1.0, 3.0, 4.0, -2.0, 6.0])],
+                BY_HAND,
+            ),
+            Case::new(
+                "backwards_into_a_row_without_its_axis",
+                &[
+                    ("x", RAMP),
+                    ("update", given(&[2], &[10.0, 20.0])),
+                    ("begin", ints(&[2], &[-1.0, 0.0])),
+                    ("end", ints(&[2], &[0.0, 0.0])),
+                    ("stride", ints(&[2], &[1.0, -2.0])),
+                    ("begin_mask", values(DType::Bool, &[2], &[0.0, 1.0])),
+                    ("end_mask", values(DType::Bool, &[2], &[0.0, 1.0])),
+                    ("squeeze_mask", values(DType::Bool, &[2], &[1.0, 0.0])),
+                ],
+                &[(&[2, 3], &[1.0, 2.0, 3.0, 20.0, 5.0, 10.0])],
+                BY_HAND,
+            ),
+            Case::oracle(
+                "a_step_of_a_cache",
+                &[
+                    ("x", sample(&[1, 2, 6, 3], 1)),
+                    ("update", sample(&[1, 2, 1, 3], 2)),
+                    ("begin", ints(&[4], &[0.0, 0.0, 4.0, 0.0])),
+                    ("end", ints(&[4], &[1.0, 2.0, 5.0, 3.0])),
+                ],
+            ),
+        ],
+        ..base("slice_update", "x with x[begin:end:stride] replaced by update.", same_as_x, |a| {
+            let (mut x, update) = (a.array("x")?.clone(), a.array("update")?);
+            let picks = indexed(a).unwrap_or_default();
+            let strides = x.strides();
+            for (place, &value) in update.data.iter().enumerate() {
+                let (mut place, mut at) = (place, 0);
+                for (pick, step) in picks.iter().zip(&strides).rev() {
+                    let index = pick.first as i64 + (place % pick.count) as i64 * pick.step;
+                    place /= pick.count;
+                    at += index as usize * step;
+                }
+                x.data[at] = value;
+            }
+            Ok(vec![x])
+        })
     },
     MilOp {
         ports: &[tensor("x", FLOATS), integers("crop_height", Default::Required), integers("crop_width", Default::Required)],
@@ -188,6 +267,11 @@ struct Pick {
     step: i64,
     count: usize,
     squeezed: bool,
+}
+
+/// The shape of a slice.
+fn sliced(picks: &[Pick]) -> Vec<usize> {
+    picks.iter().filter(|pick| !pick.squeezed).map(|pick| pick.count).collect()
 }
 
 /// One pick per axis of a legal `slice_by_index`.
