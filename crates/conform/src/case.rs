@@ -206,6 +206,20 @@ impl Computation {
         }
     }
 
+    /// MIL operators that the engine computes it with, apart from those that only move elements.
+    pub fn operators(self) -> &'static [&'static str] {
+        match self {
+            Self::SquareProduct { .. } | Self::Product { .. } | Self::BatchedProduct { .. } | Self::FourierTransform { .. } => {
+                &["matmul"]
+            }
+            Self::ConvolutionSweep { .. } | Self::Stencil { .. } => &["conv"],
+            Self::ConvolutionStack { .. } => &["conv", "relu"],
+            Self::Jacobi { .. } => &["matmul", "mul", "sub"],
+            Self::Streaming { operation, .. } | Self::Normalisation { operation } => operation.operators(),
+            Self::Attention { .. } => &["add", "matmul", "softmax"],
+        }
+    }
+
     /// What the engine's answer depends on besides the inputs.
     pub fn variation(self) -> Variation {
         match self {

@@ -8,9 +8,11 @@
 #![forbid(unsafe_code)]
 
 pub mod case;
+pub mod claims;
 pub mod emulated;
 pub mod fingerprint;
 pub mod published;
 pub mod random;
 pub mod reference;
+pub mod report;
 pub mod workload;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Generation of the engine, by the A-series number Apple's compiler uses for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub enum Family {
     A13,

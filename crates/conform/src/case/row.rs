@@ -35,6 +35,20 @@ pub enum RowOperation {
     RmsNorm,
 }
 
+impl RowOperation {
+    /// MIL operators that compute it, apart from those that only move elements.
+    pub fn operators(self) -> &'static [&'static str] {
+        match self {
+            Self::Relu => &["relu"],
+            Self::Gelu => &["gelu"],
+            Self::Sum => &["reduce_sum"],
+            Self::Softmax => &["softmax"],
+            Self::LayerNorm => &["layer_norm"],
+            Self::RmsNorm => &["mul", "reduce_mean", "rsqrt"],
+        }
+    }
+}
+
 /// The rows of the streaming sweep's sizes; all are drawn from one generator, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sizes {

@@ -1,0 +1,6 @@
+//! The report as one page of HTML.
+
+/// The page.
+pub fn page() -> String {
+    String::new()
+}
