@@ -66,7 +66,7 @@ pub struct Support<'a> {
 impl Claims {
     /// Merges what is said of an operator on a family through a route.
     ///
-    /// Statements agree where all say that the engine computes the operator or all say that it does not; a `software` and a `gated`
+    /// Statements agree where all say that the engine computes the operator or all say that it does not; `bridged` and `gated`
     /// are degrees of the latter. Limits never contradict: they are about other uses.
     pub fn support(&self, operator: &str, family: Family, route: Route) -> Support<'_> {
         let here = |claim: &&Claim| claim.operator == operator && claim.route == route && claim.covers(family);

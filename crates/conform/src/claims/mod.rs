@@ -38,8 +38,8 @@ pub enum Route {
 pub enum Verdict {
     /// The engine has the operator.
     Native,
-    /// Software or another unit does it, or the compiler folds it away.
-    Software,
+    /// Composed of other operators, folded away, or done in software around the engine.
+    Bridged,
     /// Other families have it, this one lacks the hardware.
     Gated,
     /// No engine has it.
@@ -62,7 +62,7 @@ impl Verdict {
     pub fn word(self) -> &'static str {
         match self {
             Self::Native => "native",
-            Self::Software => "software",
+            Self::Bridged => "bridged",
             Self::Gated => "gated",
             Self::Absent => "absent",
             Self::Runs => "runs",
@@ -72,7 +72,7 @@ impl Verdict {
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Native, Self::Software, Self::Gated, Self::Absent, Self::Runs, Self::Computes, Self::Refused]
+        [Self::Native, Self::Bridged, Self::Gated, Self::Absent, Self::Runs, Self::Computes, Self::Refused]
             .into_iter()
             .find(|verdict| verdict.word() == word)
     }

@@ -1,10 +1,8 @@
 //! What a conformance run found: plain data that goes to JSON and comes back from it.
 
 mod file;
-mod html;
 
 pub use file::write_atomically;
-pub use html::page;
 
 use crate::claims::{Route, Status, Verdict};
 use aneforge_core::Family;
