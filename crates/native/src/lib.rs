@@ -1,2 +1,6 @@
 //! The engine's own layers through net.plist: records, writer, strict reader.
 #![forbid(unsafe_code)]
+
+pub mod layer;
+
+pub use layer::{Channels, Layer, Param, ParamKind, layers};
