@@ -2,5 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod layer;
+pub mod net;
 
 pub use layer::{Channels, Layer, Param, ParamKind, layers};
+pub use net::NetError;

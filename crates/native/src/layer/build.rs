@@ -89,11 +89,6 @@ pub(super) const fn int_or(name: &'static str, value: i64) -> PortSpec {
     constant(name, INTS, Default::Int(value))
 }
 
-/// The port of an integer or of integers that may be left out.
-pub(super) const fn optional_ints(name: &'static str) -> PortSpec {
-    constant(name, INTS, Default::Absent)
-}
-
 /// The port of a switch that is off where it is left out.
 pub(super) const fn flag(name: &'static str) -> PortSpec {
     constant(name, BOOL, Default::Flag(false))
