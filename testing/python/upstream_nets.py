@@ -83,8 +83,6 @@ UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "add_const": lambda x: x + 1,
     "broadcast_const_add": lambda x: x + 1,
     "fill_like_as_broadcast_add": lambda x: x + 1,
-    "conv1x1": lambda x: x,
-    "conv_relu": lambda x: np.maximum(x, 0),
     "reduce_sum": lambda x: x.sum(-1, keepdims=True),
     "reduce_mean": lambda x: x.mean(-1, keepdims=True),
     "reduce_max": lambda x: x.max(-1, keepdims=True),
@@ -120,6 +118,10 @@ def written(root: Path) -> None:
     for name, f in POSITIVE.items():
         x = np.abs(draw(1, 1, 1, 4))
         keep(write(name), {"x": x}, f(x.astype(float)), 1e-12)
+    for name, f in {"conv1x1": lambda x: x, "conv_relu": lambda x: np.maximum(x, 0)}.items():
+        folder, x = write(name), draw(1, 1, 1, 4)
+        kernel = float(np.fromfile(folder / "weights.1", dtype=np.float16)[0])
+        keep(folder, {"x": x}, f(kernel * x.astype(float)))
     x = draw(1, 1, 1, 4)
     keep(write("hard_swish"), {"x": x}, None, refused="two bottoms, one InputType")
     keep(write("kernel_rasterizer"), {"x": x}, None, refused="no record")
@@ -137,7 +139,8 @@ def written(root: Path) -> None:
     keep(write("concat"), {"x": x, "z": z}, np.concatenate([x, z], -1).astype(float))
     keep(write("gather_const_indices", indices=[3, 0, 2, 2]), {"x": x}, x.astype(float)[..., [3, 0, 2, 2]])
     keep(write("dynamic_slice_const_u16", indices=[1]), {"x": x}, x.astype(float)[..., 1:3])
-    keep(write("minmax_norm", epsilon=0.5), {"x": x}, (x - x.min() + 0.0) / (float(x.max()) - float(x.min()) + 0.5), 1e-12)
+    wide = x.astype(float)
+    keep(write("minmax_norm", epsilon=0.5), {"x": x}, (wide - wide.min()) / (wide.max() - wide.min() + 0.5), 1e-12)
     x, scale, bias = draw(1, 4, 1, 1), draw(1, 4, 1, 1), draw(1, 4, 1, 1)
     keep(write("dynamic_goc_scale_bias", channels=4), {"x": x, "scale": scale, "bias": bias}, x.astype(float) * scale + bias, 1e-12)
     keep(write("dynamic_goc_bias", channels=4), {"x": x, "bias": bias}, x.astype(float) + bias, 1e-12)
