@@ -3,7 +3,8 @@
 use super::{Channels, Layer, Param, ParamKind, axis};
 use aneforge_mil::op::family::base;
 use aneforge_mil::op::{
-    Arguments, Arithmetic, BOOL, Constraint, Default, INTS, MilOp, OpError, PortSpec, Support, TEXT, constant, tensor,
+    ALL_FAMILIES, Arguments, Arithmetic, BOOL, Constraint, Default, INTS, MilOp, OpError, PortSpec, Support, TEXT, constant,
+    gated_before, tensor,
 };
 use aneforge_mil::{Array, DType, TensorType};
 
@@ -17,13 +18,10 @@ pub(super) const INDEX: &[DType] = &[DType::UInt16, DType::Fp16];
 const REAL: &[DType] = &[DType::Fp32];
 
 /// Layers that run on every engine from the M1 on.
-pub(super) const EVERYWHERE: Support =
-    Support { native_from: Some(13), source: "ANE guide, arXiv 2606.22283, chapter 26 and appendix B" };
+pub(super) const EVERYWHERE: Support = ALL_FAMILIES.told_by("ANE guide, arXiv 2606.22283, chapter 26 and appendix B");
 /// Layers whose code generation the M1 refuses.
-pub(super) const FROM_A14: Support = Support {
-    native_from: Some(14),
-    source: "ANE guide, arXiv 2606.22283, appendix B: accepted, then refused by code generation, on M1",
-};
+pub(super) const FROM_A14: Support =
+    gated_before(14).told_by("ANE guide, arXiv 2606.22283, appendix B: accepted, then refused by code generation, on M1");
 /// The commonest bottom.
 pub(super) const X: &[&[&str]] = &[&["x"]];
 /// A pair of bottoms.

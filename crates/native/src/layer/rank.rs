@@ -2,7 +2,9 @@
 
 use super::build::*;
 use super::{DIMENSIONS, Layer, ParamKind};
-use aneforge_mil::op::{Arguments, Arithmetic, Case, Given, MilOp, OpError, flag, int, ints as ints_given};
+use aneforge_mil::op::{
+    ALL_FAMILIES, Arguments, Arithmetic, Case, Given, MilOp, OpError, flag, gated_before, int, ints as ints_given,
+};
 use aneforge_mil::{Array, TensorType};
 
 /// Indices up to this are exact as fp16; the next odd one is not.
@@ -29,10 +31,9 @@ pub static GLOBAL_ARG_MIN_MAX: Layer = layer(
         ],
         arithmetic: TIES,
         tolerance: 0.0,
-        support: aneforge_mil::op::Support {
-            native_from: Some(13),
-            source: "ANE guide, arXiv 2606.22283, chapters 24 and 26: accepted from A13 on when written directly, from A15 on through MIL",
-        },
+        support: ALL_FAMILIES.told_by(
+            "ANE guide, arXiv 2606.22283, chapters 24 and 26: accepted from A13 on when written directly, from A15 on through MIL",
+        ),
         cases: &[
             Case::new(
                 "the_first_of_equal_values_counts",
@@ -166,10 +167,7 @@ pub static TOP_K: Layer = layer(
         ],
         arithmetic: TIES,
         tolerance: 0.0,
-        support: aneforge_mil::op::Support {
-            native_from: Some(14),
-            source: "the Python package aneforge 0.4.0 from A14 on; ANE guide, arXiv 2606.22283, chapter 26 has it on M1 too (contradicted)",
-        },
+        support: gated_before(14).told_by("the Python package aneforge 0.4.0 from A14 on; ANE guide, arXiv 2606.22283, chapter 26 has it on M1 too (contradicted)"),
         cases: &[
             Case::new(
                 "rows_by_themselves",

@@ -31,7 +31,7 @@ fn cuts_space(a: &Arguments<'_>) -> bool {
 
 fn cuts(a: &Arguments<'_>, axis: usize) -> bool {
     let [down, across] = factors(a);
-    down.checked_mul(across).is_some_and(|block| block > 0 && extents(a, "x")[axis] % block == 0)
+    down.checked_mul(across).is_some_and(|block| block > 0 && extents(a, "x")[axis].is_multiple_of(block))
 }
 
 fn are_steps(a: &Arguments<'_>) -> bool {
@@ -41,7 +41,7 @@ fn are_steps(a: &Arguments<'_>) -> bool {
 fn are_products(a: &Arguments<'_>) -> bool {
     factors(a).iter().all(|&factor| {
         let without = |mut value: usize, prime: usize| {
-            while value > 0 && value % prime == 0 {
+            while value > 0 && value.is_multiple_of(prime) {
                 value /= prime;
             }
             value

@@ -63,7 +63,7 @@ pub static DROPOUT: Layer = layer(
         ],
         tolerance: 0.0,
         arithmetic: Arithmetic::Copy,
-        support: aneforge_mil::op::Support { native_from: Some(15), source: "ANE guide, arXiv 2606.22283, chapter 24, byte 0x4a9" },
+        support: aneforge_mil::op::gated_before(15).told_by("ANE guide, arXiv 2606.22283, chapter 24, byte 0x4a9"),
         cases: &[Case::new(
             "everything_stays",
             &[("x", given(&[1, 1, 1, 2], &[1.0, 2.0])), ("Seed", int(&[0.0]))],
