@@ -1,6 +1,6 @@
 //! A compiled program on disk: a folder with the text, the weight file and a manifest, written whole or not at all.
 
-use crate::manifest::{FileEntry, FileHash, Manifest, SCHEMA, ports};
+use crate::manifest::{FileEntry, FileHash, Manifest, Ports, SCHEMA, ports};
 use crate::{CompileError, CompileOptions};
 use aneforge_mil::{BlobError, BlobFileWriter, Body, EmitError, EmitOptions};
 use std::fs;
@@ -82,7 +82,7 @@ fn fill(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest
     text_hash.update(text.as_bytes());
     let weights_bytes = weights.finish_observed(&mut |bytes| weights_hash.update(bytes)).map_err(blob)?;
     let entry = |name: &str, bytes, hash: FileHash| FileEntry { name: name.to_string(), bytes, xxh3: hash.to_hex() };
-    let (inputs, outputs) = ports(&program);
+    let Ports { inputs, outputs, states } = ports(&program);
     let manifest = Manifest {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_string(),
@@ -90,7 +90,7 @@ fn fill(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest
         dialect: format!("program({}.{})/{}", program.version.0, program.version.1, options.dialect.opset()),
         inputs,
         outputs,
-        state: Vec::new(),
+        state: states,
         compression: "none".to_string(),
         files: vec![entry(TEXT, text.len() as u64, text_hash), entry(WEIGHTS, weights_bytes, weights_hash)],
     };

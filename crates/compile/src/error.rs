@@ -27,8 +27,8 @@ pub enum CompileError {
         /// Its type.
         ty: String,
     },
-    /// Two outputs, or an input and an output, share a name.
-    #[error("the name {name:?} is given twice; inputs and outputs need names of their own")]
+    /// Two of the inputs, states and outputs share a name.
+    #[error("the name {name:?} is given twice; inputs, states and outputs need names of their own")]
     Name {
         /// The name.
         name: String,

@@ -85,7 +85,8 @@ pub fn compile_body(body: Body, options: &CompileOptions) -> Result<Compiled, Co
     let inputs = body.inputs.iter().map(|&id| &body.value(id).name);
     // An output that is an input under the same name is one port, not two.
     let outputs = body.outputs.iter().filter(|output| !body.inputs.contains(&output.value)).map(|output| &output.name);
-    if let Some(name) = inputs.chain(outputs).find(|name| !names.insert((*name).clone())) {
+    let states = body.states.iter().map(|state| &state.name);
+    if let Some(name) = inputs.chain(states).chain(outputs).find(|name| !names.insert((*name).clone())) {
         return Err(CompileError::Name { name: name.clone() });
     }
     let mut notes = Notes::default();

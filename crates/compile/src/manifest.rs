@@ -1,6 +1,6 @@
 //! `manifest.json`: what a bundle holds, for people and for whoever loads it.
 
-use aneforge_mil::{Port, Program, TensorType};
+use aneforge_mil::{Port, Program, TensorType, Type};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -85,13 +85,25 @@ impl PortEntry {
     }
 }
 
-/// The ports of a program's first function as its text names them: inputs, then outputs.
-pub fn ports(program: &Program) -> (Vec<PortEntry>, Vec<PortEntry>) {
-    let Some(function) = program.functions.first() else { return Default::default() };
+/// The ports of a program's first function as its text names them.
+#[derive(Clone, Debug, Default)]
+pub struct Ports {
+    /// Inputs in call order, states left out.
+    pub inputs: Vec<PortEntry>,
+    /// Outputs in order.
+    pub outputs: Vec<PortEntry>,
+    /// States.
+    pub states: Vec<PortEntry>,
+}
+
+/// Reads the ports off a program.
+pub fn ports(program: &Program) -> Ports {
+    let Some(function) = program.functions.first() else { return Ports::default() };
     let entry = |port: &Port| port.ty.as_tensor().map(|ty| PortEntry::new(&port.name, &ty));
     let results: Vec<&Port> = function.inputs.iter().chain(function.body.iter().flat_map(|s| &s.outputs)).collect();
-    let inputs = function.inputs.iter().filter_map(entry).collect();
+    let (states, inputs): (Vec<_>, Vec<_>) = function.inputs.iter().partition(|port| matches!(port.ty, Type::State(_)));
     let named = |name: &String| results.iter().copied().find(|port| port.name == *name);
     let outputs = function.outputs.iter().filter_map(named).filter_map(entry).collect();
-    (inputs, outputs)
+    let list = |ports: Vec<&Port>| ports.into_iter().filter_map(entry).collect();
+    Ports { inputs: list(inputs), outputs, states: list(states) }
 }

@@ -12,7 +12,7 @@ pub struct Rewriter<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    /// Starts with the inputs of `source` in place.
+    /// Starts with the inputs and states of `source` in place.
     pub fn new(source: &'a Body) -> Self {
         let mut table = aneforge_mil::op::builtin().clone();
         // Operators from outside this crate travel with the body that uses them.
@@ -26,6 +26,11 @@ impl<'a> Rewriter<'a> {
         for &input in &source.inputs {
             let value = source.value(input);
             mapped[input.index()] = Some(builder.input(&value.name, value.ty.clone()));
+        }
+        for state in &source.states {
+            let value = source.value(state.input);
+            let name = builder.fresh(&value.name);
+            mapped[state.input.index()] = Some(builder.body_mut().add_state(&state.name, name, value.ty.clone()));
         }
         Self { source, builder, mapped }
     }
@@ -105,7 +110,7 @@ impl<'a> Rewriter<'a> {
         self.source.ty(old)
     }
 
-    /// The finished body; outputs keep their names and order.
+    /// The finished body; outputs and states keep their names and order.
     ///
     /// # Errors
     /// As [`Self::value`].
@@ -114,8 +119,10 @@ impl<'a> Rewriter<'a> {
         for output in &self.source.outputs {
             outputs.push(Output { name: output.name.clone(), value: self.value(output.value)? });
         }
+        let results = self.source.states.iter().map(|state| self.value(state.result)).collect::<Result<Vec<_>, _>>()?;
         let mut body = self.builder.finish();
         body.outputs = outputs;
+        body.states.iter_mut().zip(results).for_each(|(state, result)| state.result = result);
         Ok(body)
     }
 }

@@ -178,3 +178,32 @@ fn weights_stream_through_little_memory() {
     let (peak, limit) = (peak.load(Ordering::Relaxed), bytes * 3 / 10 + 100_000_000);
     assert!(peak > 0 && peak <= limit, "{peak} bytes of anonymous memory for {bytes} bytes of weights");
 }
+
+#[test]
+fn states_stand_in_the_manifest_and_survive_every_pass() {
+    let folder = common::folder();
+    let body = common::body(
+        "func main<ios18>(tensor<fp16, [2]> x, state<tensor<fp16, [2]>> sum) {
+            tensor<fp16, [2]> before = read_state(input = sum);
+            tensor<fp16, [2]> same = identity(x = before);
+            tensor<fp16, [2]> after = add(x = same, y = x);
+            write_state(input = sum, data = after);
+            tensor<fp16, [2]> y = relu(x = x);
+        } -> (y);",
+        &folder,
+    );
+    for target in [Target::Generic, "m1".parse().expect("chip")] {
+        let options = CompileOptions { target, dialect: Dialect::Modern };
+        let compiled = aneforge_compile::compile_body(body.clone(), &options).expect("compiles");
+        let parent = tempfile::tempdir().expect("folder");
+        let place = parent.path().join("bundle");
+        let manifest = compiled.write(&place).expect("written");
+        let entry = &manifest.state[0];
+        assert_eq!((entry.name.as_str(), entry.dtype.as_str(), entry.shape.as_slice()), ("sum", "fp16", [2].as_slice()));
+        assert_eq!((manifest.inputs.len(), manifest.state.len()), (1, 1));
+        let again = resolved(&std::fs::read_to_string(place.join(TEXT)).expect("text"), &place);
+        let kept = again.producer(again.states[0].result).expect("an operation");
+        assert_eq!(kept.op.name, "add");
+        assert_eq!(kept.arguments[0].values(), [again.states[0].input], "{target}: the identity is gone");
+    }
+}

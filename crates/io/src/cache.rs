@@ -90,5 +90,5 @@ fn describe(body: &Body, text: &mut String) {
     for operation in &body.operations {
         let _ = writeln!(text, "{} {:?} {:?}", operation.op.name, operation.arguments, operation.outputs);
     }
-    let _ = writeln!(text, "{:?} {:?}", body.inputs, body.outputs);
+    let _ = writeln!(text, "{:?} {:?} {:?}", body.inputs, body.outputs, body.states);
 }

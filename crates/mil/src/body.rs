@@ -27,6 +27,19 @@ pub struct Body {
     pub inputs: Vec<ValueId>,
     /// Results with the names people know them by, in order.
     pub outputs: Vec<Output>,
+    /// Buffers that live across calls, in call order behind the inputs.
+    pub states: Vec<State>,
+}
+
+/// A buffer that lives across calls: what a call finds in it and what it leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// Name of the buffer.
+    pub name: String,
+    /// Its contents when the call starts, a value of kind [`ValueKind::State`].
+    pub input: ValueId,
+    /// Its contents when the call ends; `input` itself where the call only reads.
+    pub result: ValueId,
 }
 
 /// A result of a function.
@@ -54,6 +67,8 @@ pub struct Value {
 pub enum ValueKind {
     /// A function input.
     Input,
+    /// What a state holds when the call starts.
+    State,
     /// A constant.
     Constant(Constant),
     /// Result number `output` of operation number `operation`.
@@ -215,6 +230,19 @@ impl Body {
         id
     }
 
+    /// Adds a state that keeps what it holds until its result is replaced. `value` is the SSA name of its contents.
+    pub fn add_state(&mut self, name: impl Into<String>, value: impl Into<String>, ty: TensorType) -> ValueId {
+        let id = self.add_value(value.into(), ty, ValueKind::State);
+        self.states.push(State { name: name.into(), input: id, result: id });
+        id
+    }
+
+    /// What a call must leave: the values of the outputs and the new contents of the states.
+    pub fn roots(&self) -> impl Iterator<Item = ValueId> + '_ {
+        let states = self.states.iter().map(|state| state.result);
+        self.outputs.iter().map(|output| output.value).chain(states)
+    }
+
     /// Adds a constant.
     pub fn add_constant(&mut self, name: impl Into<String>, ty: TensorType, constant: Constant) -> ValueId {
         self.add_value(name.into(), ty, ValueKind::Constant(constant))
@@ -237,11 +265,11 @@ impl Body {
         outputs
     }
 
-    /// Number of uses of each value, function results counted.
+    /// Number of uses of each value, function results and what states keep counted.
     pub fn use_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.values.len()];
         let operands = self.operations.iter().flat_map(|operation| operation.arguments.iter().flat_map(Operand::values));
-        for id in operands.chain(self.outputs.iter().map(|output| &output.value)) {
+        for id in operands.copied().chain(self.roots()) {
             counts[id.index()] += 1;
         }
         counts

@@ -1,6 +1,6 @@
 //! Adds checked operations to a [`Body`]: what lowerings and passes write programs with.
 
-use crate::op::{MilOp, OpError, OpTable, PortKind};
+use crate::op::{MilOp, OpError, OpTable};
 use crate::{Body, Constant, DType, Operand, TensorType, ValueId, Weight};
 use std::collections::{HashMap, HashSet};
 
@@ -185,7 +185,7 @@ impl Builder {
         let dtypes = record.ports[port].dtypes;
         let pick = |wanted: fn(DType) -> bool, fallback| dtypes.iter().copied().find(|&dtype| wanted(dtype)).unwrap_or(fallback);
         match given {
-            Given::Value(id) if record.ports[port].kind == PortKind::Variadic => Operand::Many(vec![id]),
+            Given::Value(id) if record.ports[port].kind.is_tuple() => Operand::Many(vec![id]),
             Given::Value(id) => Operand::One(id),
             Given::Values(ids) => Operand::Many(ids),
             Given::Int(value) => {

@@ -38,7 +38,8 @@ impl Body {
         (op.infer)(&Arguments::checked(op, &ports)?)
     }
 
-    /// Checks the whole body: uses come after definitions, every operation is legal and has the types its record infers.
+    /// Checks the whole body: uses come after definitions, every operation is legal and has the types its record infers,
+    /// states keep their types.
     ///
     /// # Errors
     /// The first fault, with the operation's place and name.
@@ -65,15 +66,26 @@ impl Body {
                 defined[id.index()] = true;
             }
         }
-        match self.outputs.iter().find(|output| !defined.get(output.value.index()).copied().unwrap_or(false)) {
-            None => Ok(()),
-            Some(output) => Err(VerifyError {
-                op: "return",
-                index: self.operations.len(),
-                name: output.name.clone(),
-                problem: "is never made".to_string(),
-            }),
+        let end = |op, name: &str, problem: &str| VerifyError {
+            op,
+            index: self.operations.len(),
+            name: name.to_string(),
+            problem: problem.to_string(),
+        };
+        let made = |id: ValueId| defined.get(id.index()).copied().unwrap_or(false);
+        if let Some(output) = self.outputs.iter().find(|output| !made(output.value)) {
+            return Err(end("return", &output.name, "is never made"));
         }
+        for state in &self.states {
+            if !made(state.result) {
+                return Err(end("write_state", &state.name, "is never made"));
+            }
+            if self.ty(state.input) != self.ty(state.result) {
+                let problem = format!("keeps {} in a state of type {}", self.ty(state.result), self.ty(state.input));
+                return Err(end("write_state", &state.name, &problem));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,10 +4,11 @@ use crate::{Body, Constant, Operand, ValueId, ValueKind};
 use std::collections::HashMap;
 
 impl Body {
-    /// Drops operations and constants that no result depends on, and numbers the rest anew in the same order. Inputs stay.
+    /// Drops operations and constants that no result depends on, and numbers the rest anew in the same order. Inputs and states stay.
     pub fn compact(&mut self) {
         let mut live = vec![false; self.values.len()];
-        for id in self.inputs.iter().chain(self.outputs.iter().map(|output| &output.value)) {
+        let states = self.states.iter().map(|state| state.input);
+        for id in self.inputs.iter().copied().chain(states).chain(self.roots()) {
             live[id.index()] = true;
         }
         let mut kept = vec![false; self.operations.len()];
@@ -35,14 +36,18 @@ impl Body {
         }
         self.inputs.iter_mut().for_each(|id| *id = values[id.index()]);
         self.outputs.iter_mut().for_each(|output| output.value = values[output.value.index()]);
+        for state in &mut self.states {
+            (state.input, state.result) = (values[state.input.index()], values[state.result.index()]);
+        }
     }
 
-    /// Whether two bodies do the same operations in the same order on the same inputs and constants and give the same outputs
-    /// under the same names. Numbering, names of inner values, and how a constant is held do not matter.
+    /// Whether two bodies do the same operations in the same order on the same inputs, states and constants and give the same
+    /// outputs under the same names. Numbering, names of inner values, and how a constant is held do not matter.
     pub fn same_computation(&self, other: &Body) -> bool {
         if self.operations.len() != other.operations.len()
             || self.inputs.len() != other.inputs.len()
             || self.outputs.len() != other.outputs.len()
+            || self.states.len() != other.states.len()
         {
             return false;
         }
@@ -52,6 +57,12 @@ impl Body {
                 return false;
             }
             twins.insert(a, b);
+        }
+        for (a, b) in self.states.iter().zip(&other.states) {
+            if a.name != b.name || self.ty(a.input) != other.ty(b.input) {
+                return false;
+            }
+            twins.insert(a.input, b.input);
         }
         for (a, b) in self.operations.iter().zip(&other.operations) {
             let operands = a.arguments.iter().zip(&b.arguments);
@@ -64,8 +75,10 @@ impl Body {
             }
             twins.extend(a.outputs.iter().copied().zip(b.outputs.iter().copied()));
         }
+        let mut states = self.states.iter().zip(&other.states);
         let mut outputs = self.outputs.iter().zip(&other.outputs);
-        outputs.all(|(a, b)| a.name == b.name && self.same_values(&[a.value], other, &[b.value], &twins))
+        states.all(|(a, b)| self.same_values(&[a.result], other, &[b.result], &twins))
+            && outputs.all(|(a, b)| a.name == b.name && self.same_values(&[a.value], other, &[b.value], &twins))
     }
 
     fn same_values(&self, ours: &[ValueId], other: &Body, theirs: &[ValueId], twins: &HashMap<ValueId, ValueId>) -> bool {

@@ -23,11 +23,11 @@ mod weight;
 
 pub use array::{Array, strides};
 pub use blob::{BlobError, BlobFile, BlobFileWriter, BlobIter, BlobView, BlobWriter};
-pub use body::{Body, Constant, Operand, Operation, Output, Value, ValueId, ValueKind, unpack};
+pub use body::{Body, Constant, Operand, Operation, Output, State, Value, ValueId, ValueKind, unpack};
 pub use build::{BuildError, Builder, Given};
 pub use check::{SMALL_CONSTANT, VerifyError};
 pub use dtype::DType;
-pub use emit::{EmitError, EmitOptions, Emitter, emit};
+pub use emit::{EmitError, EmitOptions, Emitter, emit, pack};
 pub use program::{Argument, Attribute, Function, Literal, LiteralValue, Location, Port, Program, Statement};
 pub use resolve::{BlobFolder, BlobSource, NoBlobs, ResolveError, ResolveFault, SourceError, resolve};
 pub use round::round_to_fp16;

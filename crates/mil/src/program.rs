@@ -48,10 +48,10 @@ pub struct Port {
     pub ty: Type,
 }
 
-/// `TYPE a, TYPE b = op(arguments)[attributes];`
+/// `TYPE a, TYPE b = op(arguments)[attributes];`, or the operator alone where it gives nothing.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// Results, one or more.
+    /// Results; none where the statement only has an effect.
     pub outputs: Vec<Port>,
     /// Operator keyword.
     pub op: String,

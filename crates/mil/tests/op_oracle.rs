@@ -2,7 +2,7 @@
 
 mod op_support;
 
-use aneforge_mil::op::{Argument, Case, Default, MilOp, PortKind, builtin};
+use aneforge_mil::op::{Argument, Case, Default, MilOp, builtin, listed};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -12,7 +12,9 @@ fn ports_defaults_shapes_and_values_agree_with_coremltools_and_pytorch() {
         println!("not compared with coremltools and PyTorch: ANEFORGE_PYTHON is not set");
         return;
     };
-    let table: Vec<Value> = builtin().all().into_iter().map(record).collect();
+    let operators: Vec<Value> = builtin().all().into_iter().map(record).collect();
+    let names: Vec<_> = listed().iter().map(|row| row.name).collect();
+    let table = json!({ "operators": operators, "listed": names });
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(serde_json::to_string(&table).unwrap().as_bytes()).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/op_oracle.py");
@@ -57,7 +59,7 @@ fn variants(op: &'static MilOp, case: &Case) -> Vec<Value> {
 
 fn worked(op: &'static MilOp, name: &str, ports: &[Vec<Argument>]) -> Value {
     let argument = |port: &aneforge_mil::op::PortSpec, argument: &Argument| {
-        let mut told = json!({ "port": port.name, "variadic": port.kind == PortKind::Variadic });
+        let mut told = json!({ "port": port.name, "variadic": port.kind.is_tuple() });
         match (&argument.text, &argument.value) {
             (Some(text), _) => told["text"] = json!(text),
             (None, value) => {

@@ -135,7 +135,7 @@ fn illegal_uses_are_errors_never_panics() {
                     *port = vec![aneforge_mil::op::Argument::string(["EXACT", "custom", "", "int8", "same"][dice.below(5)])];
                     continue;
                 }
-                let count = if spec.kind == PortKind::Variadic { dice.below(4) } else { dice.below(2) };
+                let count = if spec.kind.is_tuple() { dice.below(4) } else { dice.below(2) };
                 *port = (0..count)
                     .map(|_| {
                         let rank = dice.below(7);
@@ -167,7 +167,7 @@ fn huge_extents_are_refused_without_overflow() {
             for case in op.cases {
                 let mut ports = case.arguments(op);
                 for (spec, port) in op.ports.iter().zip(&mut ports) {
-                    for argument in port.iter_mut().filter(|_| spec.kind != PortKind::Constant) {
+                    for argument in port.iter_mut().filter(|_| !spec.kind.is_attribute()) {
                         argument.value = None;
                         argument.ty.shape.iter_mut().filter(|own| **own > 1).for_each(|own| *own = extent);
                     }

@@ -1,7 +1,7 @@
 //! What every device is: it loads a program once and gives something that executes it any number of times.
 
 use crate::element::byte_length;
-use crate::{DeviceError, Program, Report};
+use crate::{DeviceError, Program, Report, States};
 use aneforge_mil::{Body, TensorType};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub trait Executable: Send + Sync {
     /// Outputs in order.
     fn outputs(&self) -> &[Port];
 
-    /// Executes once. Buffers hold little-endian elements in row-major order, bools as bytes 0 and 1, of exactly
+    /// Executes once. A call that fails leaves the states as they were. Buffers hold little-endian elements in row-major order, bools as bytes 0 and 1, of exactly
     /// [`Port::byte_length`] bytes each; they need no alignment.
     ///
     /// # Errors
@@ -43,6 +43,11 @@ pub trait Executable: Send + Sync {
     /// As [`Executable::execute`].
     fn profile(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<Vec<Duration>, DeviceError> {
         self.execute(inputs, outputs).map(|()| Vec::new())
+    }
+
+    /// The buffers that live across its calls; zero when it is loaded, changed by calls that succeed.
+    fn states(&self) -> &States {
+        States::none()
     }
 
     /// Where it runs, what it is made of and how much memory that takes.
@@ -60,6 +65,15 @@ pub struct Port {
 }
 
 impl Port {
+    /// A port of a function, if its type has a buffer form.
+    pub(crate) fn of(function: &str, name: &str, ty: &TensorType) -> Result<Self, DeviceError> {
+        let bytes = byte_length(ty).filter(|_| ty.dtype.bits() >= 8).ok_or_else(|| DeviceError::Program {
+            program: function.to_string(),
+            problem: format!("port {name:?} of type {ty} has no buffer form; use a type of whole bytes that fits memory"),
+        })?;
+        Ok(Self { name: name.to_string(), ty: ty.clone(), bytes })
+    }
+
     /// Bytes of its buffer.
     pub fn byte_length(&self) -> usize {
         self.bytes
@@ -75,13 +89,7 @@ pub(crate) struct Ports {
 
 impl Ports {
     pub(crate) fn of(body: &Body) -> Result<Self, DeviceError> {
-        let port = |name: &str, ty: &TensorType| {
-            let bytes = byte_length(ty).filter(|_| ty.dtype.bits() >= 8).ok_or_else(|| DeviceError::Program {
-                program: body.name.clone(),
-                problem: format!("port {name:?} of type {ty} has no buffer form; use a type of whole bytes that fits memory"),
-            })?;
-            Ok(Port { name: name.to_string(), ty: ty.clone(), bytes })
-        };
+        let port = |name: &str, ty: &TensorType| Port::of(&body.name, name, ty);
         Ok(Self {
             inputs: body.inputs.iter().map(|&id| port(&body.value(id).name, body.ty(id))).collect::<Result<_, DeviceError>>()?,
             outputs: body.outputs.iter().map(|o| port(&o.name, body.ty(o.value))).collect::<Result<_, DeviceError>>()?,

@@ -68,6 +68,14 @@ pub enum DeviceError {
         /// All names.
         known: String,
     },
+    /// The program has no such state.
+    #[error("no state is called {name:?}; {}", if known.is_empty() { "the program keeps none".to_string() } else { format!("the states are {known}") })]
+    StateName {
+        /// The name.
+        name: String,
+        /// All names.
+        known: String,
+    },
     /// A buffer has the wrong length.
     #[error("port {port:?} is {expected} and takes {bytes} bytes, got {got}")]
     PortLength {

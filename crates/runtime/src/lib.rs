@@ -16,6 +16,7 @@ mod reference;
 mod registry;
 mod report;
 mod run;
+mod state;
 
 use aneforge_kernel as kernel;
 
@@ -27,3 +28,4 @@ pub use program::Program;
 pub use reference::Reference;
 pub use registry::{DeviceInfo, devices, open};
 pub use report::{Label, Report, Rule, StepReport};
+pub use state::States;

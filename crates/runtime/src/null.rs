@@ -1,7 +1,7 @@
 //! The device that runs nothing: for drivers' tests and for measuring what a call costs.
 
 use crate::device::Ports;
-use crate::{Device, DeviceError, Executable, Port, Program, Report};
+use crate::{Device, DeviceError, Executable, Port, Program, Report, States};
 use std::sync::Arc;
 
 /// Loads any program, checks its ports, fills the outputs with zero bytes.
@@ -10,6 +10,7 @@ pub struct Null;
 
 struct Loaded {
     ports: Ports,
+    states: States,
 }
 
 impl Device for Null {
@@ -18,11 +19,11 @@ impl Device for Null {
     }
 
     fn describe(&self) -> String {
-        "checks ports and runs nothing; outputs are zero".to_string()
+        "checks ports and runs nothing; outputs are zero, states stay".to_string()
     }
 
     fn load(&self, program: &Arc<Program>) -> Result<Arc<dyn Executable>, DeviceError> {
-        Ok(Arc::new(Loaded { ports: Ports::of(program.body())? }))
+        Ok(Arc::new(Loaded { ports: Ports::of(program.body())?, states: States::of(program.body())? }))
     }
 }
 
@@ -39,6 +40,10 @@ impl Executable for Loaded {
         self.ports.check(inputs, outputs)?;
         outputs.iter_mut().for_each(|buffer| buffer.fill(0));
         Ok(())
+    }
+
+    fn states(&self) -> &States {
+        &self.states
     }
 
     fn report(&self) -> Report {

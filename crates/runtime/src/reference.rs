@@ -1,10 +1,10 @@
 //! The oracle: every operator by its definition, in f64, one after the other.
 //!
-//! Inputs are taken as they are, intermediate values are never rounded, outputs are rounded to their element type.
+//! Inputs are taken as they are, intermediate values are never rounded, outputs and states are rounded to their element type.
 
 use crate::device::Ports;
 use crate::report::StepReport;
-use crate::{Device, DeviceError, Executable, Port, Program, Report, element};
+use crate::{Device, DeviceError, Executable, Port, Program, Report, States, element};
 use aneforge_mil::op::{Argument, Arguments};
 use aneforge_mil::{Array, Body, Operand, Operation, ValueId};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ pub struct Reference;
 struct Loaded {
     program: Arc<Program>,
     ports: Ports,
+    states: States,
     last_use: Vec<usize>,
 }
 
@@ -25,7 +26,7 @@ impl Device for Reference {
     }
 
     fn describe(&self) -> String {
-        "f64 by definition, slow; outputs rounded once to their type".to_string()
+        "f64 by definition, slow; outputs and states rounded once to their type".to_string()
     }
 
     fn load(&self, program: &Arc<Program>) -> Result<Arc<dyn Executable>, DeviceError> {
@@ -36,10 +37,11 @@ impl Device for Reference {
                 last_use[id.index()] = index;
             }
         }
-        for output in &body.outputs {
-            last_use[output.value.index()] = usize::MAX;
+        for root in body.roots() {
+            last_use[root.index()] = usize::MAX;
         }
-        Ok(Arc::new(Loaded { program: program.clone(), ports: Ports::of(body)?, last_use }))
+        let (ports, states) = (Ports::of(body)?, States::of(body)?);
+        Ok(Arc::new(Loaded { program: program.clone(), ports, states, last_use }))
     }
 }
 
@@ -59,6 +61,11 @@ impl Executable for Loaded {
         for (&id, bytes) in body.inputs.iter().zip(inputs) {
             values[id.index()] = element::read(body.ty(id), bytes);
         }
+        // Held to the end: calls on one set of states come one after the other.
+        let mut held = self.states.hold();
+        for (state, bytes) in body.states.iter().zip(held.contents()) {
+            values[state.input.index()] = element::read(body.ty(state.input), bytes);
+        }
         for (index, operation) in body.operations.iter().enumerate() {
             let ports = argument_ports(body, operation, &|id| values[id.index()].clone());
             let results = (operation.op.meaning)(&Arguments { op: operation.op, ports: &ports })?;
@@ -71,15 +78,27 @@ impl Executable for Loaded {
                 }
             }
         }
-        for (output, bytes) in body.outputs.iter().zip(outputs) {
-            let ty = body.ty(output.value);
-            let made = values[output.value.index()].clone();
-            let known = || body.constant(output.value).and_then(|constant| constant.to_array(ty));
-            let array = made.or_else(known).ok_or_else(|| DeviceError::internal("reference", "an output was never made"))?;
+        let store = |id: ValueId, name: &str, bytes: &mut [u8]| {
+            let ty = body.ty(id);
+            let known = || body.constant(id).and_then(|constant| constant.to_array(ty));
+            let array = values[id.index()].clone().or_else(known);
+            let array = array.ok_or_else(|| DeviceError::internal("reference", format!("{name} was never made")))?;
             element::write(ty.dtype, &array.data, bytes)
-                .ok_or_else(|| DeviceError::internal("reference", format!("output {} is not {ty}", output.name)))?;
+                .ok_or_else(|| DeviceError::internal("reference", format!("{name} is not {ty}")))
+        };
+        let mut next = held.blank();
+        for (state, bytes) in body.states.iter().zip(&mut next) {
+            store(state.result, &state.name, bytes)?;
         }
+        for (output, bytes) in body.outputs.iter().zip(outputs) {
+            store(output.value, &output.name, bytes)?;
+        }
+        held.keep(next);
         Ok(())
+    }
+
+    fn states(&self) -> &States {
+        &self.states
     }
 
     fn report(&self) -> Report {

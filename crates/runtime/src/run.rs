@@ -47,6 +47,33 @@ impl dyn Executable {
     }
 }
 
+impl dyn Executable {
+    /// What a state holds, as an array.
+    ///
+    /// # Errors
+    /// [`DeviceError::StateName`].
+    pub fn read_state(&self, name: &str) -> Result<HostArray, DeviceError> {
+        let port = self.states().port(name)?;
+        let mut array = HostArray::zeros(port.ty.dtype, port.ty.shape.clone());
+        array.bytes_mut().copy_from_slice(&self.states().read(name)?);
+        Ok(array)
+    }
+
+    /// Replaces what a state holds.
+    ///
+    /// # Errors
+    /// [`DeviceError::StateName`], [`DeviceError::PortDType`], [`DeviceError::PortShape`]; the state is then as it was.
+    pub fn write_state(&self, name: &str, array: &HostArray) -> Result<(), DeviceError> {
+        check(self.states().port(name)?, array)?;
+        self.states().write(name, array.bytes())
+    }
+
+    /// Makes all states zero again.
+    pub fn reset(&self) {
+        self.states().reset();
+    }
+}
+
 fn check(port: &Port, array: &HostArray) -> Result<(), DeviceError> {
     if array.dtype() != port.ty.dtype {
         return Err(DeviceError::PortDType { port: port.name.clone(), expected: port.ty.dtype, got: array.dtype() });

@@ -128,6 +128,7 @@ fn mil_entry(op: &'static MilOp) -> MilEntry {
             PortKind::Tensor => "",
             PortKind::Constant | PortKind::Weight => "constant ",
             PortKind::Variadic => "several of ",
+            PortKind::Constants => "several constant ",
         };
         let dtypes = port.dtypes.iter().map(|dtype| dtype.keyword()).collect::<Vec<_>>().join(", ");
         Input { name: port.name, takes: format!("{kind}{dtypes}"), default: default(port.default) }

@@ -14,6 +14,9 @@ pub fn check(body: &Body, target: &Target) -> Result<(), CompileError> {
     for &input in &body.inputs {
         extents(body, chip, "input", input)?;
     }
+    for state in &body.states {
+        extents(body, chip, "state", state.input)?;
+    }
     for operation in &body.operations {
         for &output in &operation.outputs {
             extents(body, chip, operation.op.name, output)?;

@@ -82,7 +82,7 @@ fn element(value: f64, dtype: DType) -> LiteralValue {
 }
 
 /// Packed little-endian elements; the inverse of [`crate::unpack`].
-fn pack(dtype: DType, values: &[f64]) -> Vec<u8> {
+pub fn pack(dtype: DType, values: &[f64]) -> Vec<u8> {
     let width = dtype.bits();
     if width < 8 {
         let mut bytes = vec![0u8; dtype.packed_bytes(values.len())];

@@ -2,12 +2,14 @@
 
 mod constant;
 mod names;
+mod state;
 
 use crate::{
     Argument, Attribute, BlobError, BlobWriter, Body, Constant, Dialect, Function, Literal, LiteralValue, Operand, Operation, Port,
     Program, Statement, TensorType, Type, ValueId,
 };
 use constant::WrittenKey;
+pub use constant::pack;
 use names::Names;
 use std::collections::{HashMap, HashSet};
 use std::io::{Seek, Write};
@@ -61,6 +63,12 @@ pub enum EmitError {
         ty: String,
         /// What is wrong.
         problem: String,
+    },
+    /// A state in a dialect that has none.
+    #[error("state {name:?}: the older dialect has no states; write the program in the modern one")]
+    OldState {
+        /// The state.
+        name: String,
     },
     /// A parameter of a constexpr operator that is computed.
     #[error("{op} {name:?}: argument {port:?} must be a constant")]
@@ -120,8 +128,12 @@ impl<'w, W: Write + Seek> Emitter<'w, W> {
     /// # Errors
     /// [`EmitError`].
     pub fn function(&mut self, body: &Body) -> Result<(), EmitError> {
+        if self.options.dialect == Dialect::Old && !body.states.is_empty() {
+            return Err(EmitError::OldState { name: body.states[0].name.clone() });
+        }
         let names = Names::assign(body)?;
         let mut statements = Vec::with_capacity(body.operations.len() * 2);
+        state::reads(body, &names, &mut statements);
         let mut declared = HashSet::new();
         for operation in &body.operations {
             let statement = if takes_attributes(operation) {
@@ -131,13 +143,16 @@ impl<'w, W: Write + Seek> Emitter<'w, W> {
                 call(body, &names, operation)
             };
             statements.push(statement);
+            state::writes(body, &names, |result| operation.outputs.contains(&result), &mut statements);
         }
-        self.constants(body, &names, body.outputs.iter().map(|output| &output.value), &mut declared, &mut statements)?;
+        let roots: Vec<_> = body.roots().collect();
+        self.constants(body, &names, roots.iter(), &mut declared, &mut statements)?;
+        state::writes(body, &names, |result| body.producer(result).is_none(), &mut statements);
         let opset = self.options.opset.clone().unwrap_or_else(|| Dialect::Modern.opset().to_string());
         self.functions.push(Function {
             name: names::identifier(if body.name.is_empty() { "main" } else { &body.name }),
             opset,
-            inputs: body.inputs.iter().map(|&id| port(body, &names, id)).collect(),
+            inputs: body.inputs.iter().map(|&id| port(body, &names, id)).chain(state::ports(body, &names)).collect(),
             attributes: Vec::new(),
             body: statements,
             outputs: body.outputs.iter().map(|output| names.of(output.value).to_string()).collect(),

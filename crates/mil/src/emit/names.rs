@@ -13,16 +13,18 @@ const RESERVED: &[&str] =
 #[derive(Debug)]
 pub(super) struct Names {
     names: Vec<String>,
+    states: Vec<String>,
 }
 
 impl Names {
-    /// Inputs and outputs come first, so that they get the names that their ports have; other values make way.
+    /// Inputs, states and outputs come first, so that they get the names that their ports have; other values make way.
     pub fn assign(body: &Body) -> Result<Self, EmitError> {
         let mut names = vec![String::new(); body.values.len()];
         let mut pool = Pool::default();
         for &id in &body.inputs {
             names[id.index()] = pool.claim(&body.value(id).name);
         }
+        let states = body.states.iter().map(|state| pool.claim(&state.name)).collect();
         for output in &body.outputs {
             let name = &mut names[output.value.index()];
             if name.is_empty() {
@@ -36,7 +38,12 @@ impl Names {
             let clash = builtin().get(&value.name).is_some();
             *name = if clash { pool.claim(&format!("{}_0", value.name)) } else { pool.claim(&value.name) };
         }
-        Ok(Self { names })
+        Ok(Self { names, states })
+    }
+
+    /// The name of a state, by its number.
+    pub fn of_state(&self, index: usize) -> &str {
+        &self.states[index]
     }
 
     pub fn of(&self, id: ValueId) -> &str {

@@ -1,6 +1,6 @@
 //! What an operator sees of one use of it: types, constants and, when its meaning is asked for, values.
 
-use super::{Default, GENERAL, MilOp, PortKind};
+use super::{Default, GENERAL, MilOp};
 use crate::{Array, DType, TensorType};
 
 /// One value at a port.
@@ -88,7 +88,7 @@ impl<'a> Arguments<'a> {
                     let known: Vec<_> = spec.dtypes.iter().map(|dtype| dtype.keyword()).collect();
                     return Some(format!("is {} but takes {}", argument.ty, known.join(", ")));
                 }
-                let known = argument.constant || spec.kind != PortKind::Constant;
+                let known = argument.constant || !spec.kind.is_attribute();
                 (!known).then(|| "must be known when the program is compiled".to_string())
             });
             if let Some(problem) = problem {
@@ -197,7 +197,7 @@ impl<'a> Arguments<'a> {
             for argument in given {
                 let shown = match (&argument.text, &argument.value) {
                     (Some(text), _) => format!("{text:?}"),
-                    (None, Some(array)) if spec.kind == PortKind::Constant && array.data.len() <= 8 => format!("{:?}", array.data),
+                    (None, Some(array)) if spec.kind.is_attribute() && array.data.len() <= 8 => format!("{:?}", array.data),
                     _ => argument.ty.to_string(),
                 };
                 parts.push(format!("{} = {shown}", spec.name));

@@ -3,20 +3,24 @@
 use super::family::{around, base, integers, rule};
 use super::general::result;
 use super::{
-    ALL_FAMILIES, Arguments, Arithmetic, BRIDGED, Case, Default, FLOATS, MilOp, OpError, PortSpec, QUANTISED, given, int,
-    native_from, optional_weight, values, weight,
+    ALL_FAMILIES, Arguments, Arithmetic, BRIDGED, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, QUANTISED, given,
+    int, native_from, optional_weight, values, weight,
 };
 use crate::{Array, DType, TensorType};
 
 const BYTES: &[DType] = &[DType::Int8, DType::UInt8];
-const INDICES: &[DType] = &[DType::UInt1, DType::UInt2, DType::UInt3, DType::UInt4, DType::UInt6, DType::UInt8];
-const ENTRIES: &[DType] = &[DType::Fp16, DType::Fp32, DType::Int8, DType::UInt8];
-const MASK: &[DType] = &[DType::UInt1];
+pub(super) const INDICES: &[DType] = &[DType::UInt1, DType::UInt2, DType::UInt3, DType::UInt4, DType::UInt6, DType::UInt8];
+pub(super) const ENTRIES: &[DType] = &[DType::Fp16, DType::Fp32, DType::Int8, DType::UInt8];
+pub(super) const MASK: &[DType] = &[DType::UInt1];
 const BY_HAND: &str = "by hand";
 
-const EXPANDS: Arithmetic = Arithmetic::Modelled("expanded to fp16 before the product, rounded to nearest even by the compiler");
+pub(super) const EXPANDS: Arithmetic =
+    Arithmetic::Modelled("expanded to fp16 before the product, rounded to nearest even by the compiler");
 const EXACT: Arithmetic = Arithmetic::Exact("entries are fp16 already; 4-bit tables reproduce arXiv 2606.17090's published errors");
 const SOURCE: &str = "ANE guide, arXiv 2606.22283, chapters 3 and 26";
+
+pub(super) const OFFSET_LIKE_SCALE: Constraint =
+    rule("C3", "offset has the shape of scale", |a| !a.has("offset") || a.shape("offset") == a.shape("scale"));
 
 pub(super) const OPS: &[MilOp] = &[
     MilOp {
@@ -176,7 +180,7 @@ pub(super) const OPS: &[MilOp] = &[
             rule("C2", "the extents of scale divide those of data", |a| {
                 a.shape("data").iter().zip(a.shape("scale")).all(|(&extent, &blocks)| blocks > 0 && extent % blocks == 0)
             }),
-            rule("C3", "offset has the shape of scale", |a| !a.has("offset") || a.shape("offset") == a.shape("scale")),
+            OFFSET_LIKE_SCALE,
             rule("C4", "offset has the element type of data or is a float", |a| {
                 let dtype = |port| a.get(port).map(|value| value.ty.dtype);
                 dtype("offset").is_none_or(|offset| offset.is_float() || Some(offset) == dtype("data"))
@@ -236,10 +240,18 @@ fn infer_lut(a: &Arguments<'_>) -> Result<Vec<TensorType>, OpError> {
 
 fn lut(a: &Arguments<'_>) -> Result<Vec<Array>, OpError> {
     let (indices, lut) = (a.array("indices")?, a.array("lut")?);
-    let ty = infer_lut(a)?.remove(0);
+    let vector_axis = a.int("vector_axis").and_then(|axis| a.axis(axis, indices.ty.rank()));
+    Ok(vec![look_up(indices, lut, vector_axis)])
+}
+
+/// The entries of tables that indices pick; entries of several values widen `vector_axis`.
+pub(super) fn look_up(indices: &Array, lut: &Array, vector_axis: Option<usize>) -> Array {
     let rank = indices.ty.rank();
     let (entries, width) = (lut.ty.shape[rank], lut.ty.shape[rank + 1]);
-    let vector_axis = a.int("vector_axis").and_then(|axis| a.axis(axis, rank));
+    let mut ty = TensorType::new(lut.ty.dtype, indices.ty.shape.clone());
+    if let Some(axis) = vector_axis {
+        ty.shape[axis] *= width;
+    }
     let (lut_steps, index_steps) = (lut.strides(), indices.strides());
     let element = |mut place: usize| {
         let (mut table, mut index, mut part) = (0, 0, 0);
@@ -258,11 +270,11 @@ fn lut(a: &Arguments<'_>) -> Result<Vec<Array>, OpError> {
         lut.data[table + entry * width + part]
     };
     let data = (0..ty.count()).map(element).collect();
-    Ok(vec![Array { ty, data }])
+    Array { ty, data }
 }
 
 /// The value of a block for every element of a tensor of the larger type.
-fn spread(blocks: &Array, full: &TensorType) -> Vec<f64> {
+pub(super) fn spread(blocks: &Array, full: &TensorType) -> Vec<f64> {
     let steps = blocks.strides();
     let element = |mut place: usize| {
         let mut at = 0;

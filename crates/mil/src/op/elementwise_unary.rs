@@ -298,6 +298,29 @@ pub(super) const OPS: &[MilOp] = &[
         ..unary("atanh", "The value whose hyperbolic tangent is x.", |a| map(a, f64::atanh))
     },
     MilOp {
+        arithmetic: Arithmetic::Unknown,
+        support: NOWHERE,
+        cases: &[Case::new(
+            "inverse_of_the_hyperbolic_sine",
+            &[("x", given(&[3], &[-2.0, 0.0, 0.75]))],
+            &[(&[3], &[-1.4436354751788103, 0.0, std::f64::consts::LN_2])],
+            "by hand; -2 from numpy 2.3.5",
+        )],
+        ..unary("asinh", "The value whose hyperbolic sine is x.", |a| map(a, f64::asinh))
+    },
+    MilOp {
+        arithmetic: Arithmetic::Unknown,
+        support: NOWHERE,
+        domain: &[("x", 1.0, 4.0)],
+        cases: &[Case::new(
+            "inverse_of_the_hyperbolic_cosine",
+            &[("x", given(&[3], &[1.0, 1.25, 3.0]))],
+            &[(&[3], &[0.0, std::f64::consts::LN_2, 1.762747174039086])],
+            "by hand; 3 from numpy 2.3.5",
+        )],
+        ..unary("acosh", "The value whose hyperbolic cosine is x.", |a| map(a, f64::acosh))
+    },
+    MilOp {
         ports: &[tensor("x", FLOATS), required("alpha"), required("beta")],
         constraints: &[rule("C1", "alpha, the lower end, is not above beta, the upper end: swap them", |a| {
             match (a.number("alpha"), a.number("beta")) {

@@ -12,6 +12,7 @@ mod case;
 mod cast;
 mod comparison;
 mod constexpr;
+mod constexpr_sparse;
 mod convolution;
 mod convolution_transpose;
 mod create;
@@ -22,22 +23,27 @@ mod gather;
 mod general;
 mod join;
 mod linear;
+mod listed;
 mod normalization;
 mod pooling;
 mod rearrange;
 mod reduction;
 mod resize;
+mod sampling;
 mod scatter;
+mod sequence;
 mod shape;
 mod slice;
 mod sort;
 mod support;
 mod table;
+mod warp;
 mod window;
 
 pub use arguments::{Argument, Arguments, OpError};
 pub use case::{Case, Data, Expected, Given, build, flag, float, given, int, ints, number, sample, text, values};
 pub use general::{GENERAL, MAX_ELEMENTS, MAX_RANK, computed, result};
+pub use listed::{Listed, listed};
 pub use support::{ALL_FAMILIES, BRIDGED, FAMILIES, GUIDE, NOWHERE, Standing, Support, gated_before, native_from};
 pub use table::{OpTable, builtin, declared};
 
@@ -101,6 +107,20 @@ pub enum PortKind {
     Weight,
     /// A tuple of values.
     Variadic,
+    /// A tuple of values known when the program is compiled.
+    Constants,
+}
+
+impl PortKind {
+    /// Whether several values may stand there.
+    pub fn is_tuple(self) -> bool {
+        matches!(self, Self::Variadic | Self::Constants)
+    }
+
+    /// Whether what stands there configures the operator: it is known when the program is compiled, and rules may read it.
+    pub fn is_attribute(self) -> bool {
+        matches!(self, Self::Constant | Self::Constants)
+    }
 }
 
 /// The value of a port that is left out.
@@ -190,6 +210,11 @@ pub const fn optional_weight(name: &'static str, dtypes: &'static [DType]) -> Po
 /// A port for a tuple.
 pub const fn variadic(name: &'static str, dtypes: &'static [DType]) -> PortSpec {
     PortSpec { name, kind: PortKind::Variadic, dtypes, default: Default::Required }
+}
+
+/// A port for a tuple of values known at compile time.
+pub const fn constants(name: &'static str, dtypes: &'static [DType]) -> PortSpec {
+    PortSpec { name, kind: PortKind::Constants, dtypes, default: Default::Required }
 }
 
 impl MilOp {

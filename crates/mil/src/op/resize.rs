@@ -2,9 +2,10 @@
 
 use super::family::{base, integers, rule};
 use super::general::computed;
+use super::sampling::{SAMPLING_MODES, aligned, place};
 use super::{
-    Arguments, Arithmetic, BOOL, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, flag, given, int,
-    native_from, number, sample, tensor, text,
+    Arguments, Arithmetic, BOOL, Case, Constraint, Default, FLOATS, MilOp, NUMBERS, OpError, PortSpec, TEXT, constant, flag, given,
+    int, ints, native_from, number, sample, tensor, text,
 };
 use crate::{Array, DType, TensorType};
 
@@ -96,7 +97,7 @@ pub(super) const OPS: &[MilOp] = &[
             let corners = a.flag("align_corners");
             let centres = if a.has("half_pixel_centers") { a.flag("half_pixel_centers") } else { !corners };
             bilinear(a, infer_scaled(a)?.remove(0), |axis, place, from, to| match (corners, centres) {
-                (true, _) => aligned(place, from, to),
+                (true, _) => aligned(place, from as f64, to),
                 (false, true) => (place as f64 + 0.5) / factors[axis] - 0.5,
                 (false, false) => place as f64 / factors[axis],
             })
@@ -132,8 +133,7 @@ pub(super) const OPS: &[MilOp] = &[
             RANK,
             TARGETS,
             rule("C3", "sampling_mode is DEFAULT, STRICT_ALIGN_CORNERS, ALIGN_CORNERS, OFFSET_CORNERS or UNALIGN_CORNERS", |a| {
-                let known = ["DEFAULT", "STRICT_ALIGN_CORNERS", "ALIGN_CORNERS", "OFFSET_CORNERS", "UNALIGN_CORNERS"];
-                a.text("sampling_mode").is_some_and(|mode| known.contains(&mode))
+                a.text("sampling_mode").is_some_and(|mode| SAMPLING_MODES.contains(&mode))
             }),
         ],
         arithmetic: BLENDS,
@@ -166,28 +166,83 @@ pub(super) const OPS: &[MilOp] = &[
         ],
         ..base("resize_bilinear", "x at another size by blending neighbours.", infer_target, |a| {
             let mode = a.text("sampling_mode");
-            bilinear(a, infer_target(a)?.remove(0), |_, place, from, to| {
-                let (from_f, to_f, place_f) = (from as f64, to as f64, place as f64);
-                match mode {
-                    Some("STRICT_ALIGN_CORNERS") => aligned(place, from, to),
-                    Some("ALIGN_CORNERS") if to == 1 => (from_f - 1.0) / 2.0,
-                    Some("ALIGN_CORNERS") => aligned(place, from, to),
-                    Some("OFFSET_CORNERS") => (from_f - 1.0).max(1.0) / to_f * (place_f + 0.5),
-                    Some("UNALIGN_CORNERS") => from_f / to_f * (place_f + 0.5) - 0.5,
-                    _ => from_f / to_f * place_f,
-                }
-            })
+            bilinear(a, infer_target(a)?.remove(0), |_, index, from, to| place(mode, index, from as f64, to))
         })
+    },
+    MilOp {
+        opset: "ios17",
+        ports: &[
+            tensor("x", NUMBERS),
+            integers("shape", Default::Required),
+            integers("resized_dims", Default::Required),
+            constant("interpolation_mode", TEXT, Default::Text("LINEAR")),
+            constant("sampling_mode", TEXT, Default::Text("DEFAULT")),
+        ],
+        constraints: &[
+            rule("C1", "shape is a vector of at most as many integers as x has axes, positive, or 0 to keep an extent", |a| {
+                let fits = |shape: Vec<i64>| shape.len() <= a.shape("x").len() && shape.iter().all(|&extent| extent >= 0);
+                a.shape("shape").len() == 1 && a.ints("shape").is_some_and(fits)
+            }),
+            rule(
+                "C2",
+                "resized_dims is 1 or 2 and not more than shape has integers: resize further axes one after the other",
+                |a| {
+                    let given = a.ints("shape").map_or(0, |shape| shape.len() as i64);
+                    a.int("resized_dims").is_some_and(|resized| (1..=2).contains(&resized) && resized <= given)
+                },
+            ),
+            rule("C3", "interpolation_mode is LINEAR or NEAREST_NEIGHBOR", |a| {
+                matches!(a.text("interpolation_mode"), Some("LINEAR" | "NEAREST_NEIGHBOR"))
+            }),
+            rule("C4", "sampling_mode is DEFAULT, STRICT_ALIGN_CORNERS, ALIGN_CORNERS, OFFSET_CORNERS or UNALIGN_CORNERS", |a| {
+                a.text("sampling_mode").is_some_and(|mode| SAMPLING_MODES.contains(&mode))
+            }),
+        ],
+        arithmetic: BLENDS,
+        support: native_from(14),
+        cases: &[
+            Case::new(
+                "one_axis_aligned",
+                &[
+                    ("x", PAIR),
+                    ("shape", ints(&[1], &[5.0])),
+                    ("resized_dims", number(DType::UInt32, &[1.0])),
+                    ("sampling_mode", text("ALIGN_CORNERS")),
+                ],
+                &[(&[1, 1, 5], &[0.0, 2.5, 5.0, 7.5, 10.0])],
+                BY_HAND,
+            ),
+            Case::new(
+                "zero_keeps_an_extent",
+                &[
+                    ("x", SQUARE),
+                    ("shape", ints(&[3], &[7.0, 4.0, 0.0])),
+                    ("resized_dims", number(DType::UInt32, &[2.0])),
+                    ("interpolation_mode", text("NEAREST_NEIGHBOR")),
+                ],
+                &[(&[1, 1, 4, 2], &[1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0])],
+                BY_HAND,
+            ),
+        ],
+        ..base(
+            "resize",
+            "x with its last axes at another size, by blending neighbours or taking the one before.",
+            infer_resize,
+            |a| {
+                let mode = a.text("sampling_mode");
+                // A vector is a plane of one row.
+                let ty = infer_resize(a)?.remove(0);
+                match a.text("interpolation_mode") {
+                    Some("NEAREST_NEIGHBOR") => nearest(a, ty, |_, index, from, to| place(mode, index, from as f64, to)),
+                    _ => bilinear(a, ty, |_, index, from, to| place(mode, index, from as f64, to)),
+                }
+            },
+        )
     },
 ];
 
 fn scale(a: &Arguments<'_>, port: &str) -> f64 {
     a.number(port).unwrap_or(1.0)
-}
-
-/// The place in the input when the first and last elements of both sides coincide.
-fn aligned(place: usize, from: usize, to: usize) -> f64 {
-    if to <= 1 { 0.0 } else { place as f64 * (from as f64 - 1.0) / (to as f64 - 1.0) }
 }
 
 fn resized(a: &Arguments<'_>, height: impl Fn(usize) -> i128, width: impl Fn(usize) -> i128) -> Result<Vec<TensorType>, OpError> {
@@ -209,9 +264,24 @@ fn infer_target(a: &Arguments<'_>) -> Result<Vec<TensorType>, OpError> {
     resized(a, |_| to("target_size_height"), |_| to("target_size_width"))
 }
 
-/// Extents of the last two axes.
+fn infer_resize(a: &Arguments<'_>) -> Result<Vec<TensorType>, OpError> {
+    let x = a.ty("x")?;
+    let wanted = a.ints("shape").unwrap_or_default();
+    let resized = a.int("resized_dims").and_then(|resized| usize::try_from(resized).ok()).unwrap_or(0);
+    let mut shape: Vec<_> = x.shape.iter().map(|&extent| extent as i128).collect();
+    for (extent, &wanted) in shape.iter_mut().rev().zip(wanted.iter().rev()).take(resized).filter(|(_, wanted)| **wanted != 0) {
+        *extent = wanted.into();
+    }
+    computed(a, x.dtype, shape)
+}
+
+/// Extents of the last two axes; a vector is one row.
 fn plane(ty: &TensorType) -> [usize; 2] {
-    ty.shape.last_chunk::<2>().copied().unwrap_or([1, 1])
+    match *ty.shape {
+        [.., rows, columns] => [rows, columns],
+        [columns] => [1, columns],
+        [] => [1, 1],
+    }
 }
 
 /// Values at the floor of a place, kept within the plane. `place(axis, index, from, to)` gives it.

@@ -60,8 +60,11 @@ pub fn declared() -> impl Iterator<Item = &'static MilOp> {
         super::sort::OPS,
         super::create::OPS,
         super::resize::OPS,
+        super::warp::OPS,
         super::cast::OPS,
         super::constexpr::OPS,
+        super::constexpr_sparse::OPS,
+        super::sequence::OPS,
     ];
     families.into_iter().flatten()
 }

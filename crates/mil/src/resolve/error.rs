@@ -57,6 +57,14 @@ pub enum ResolveFault {
         /// An operator that resembles it.
         closest: Option<String>,
     },
+    /// An operator that is known by name only.
+    #[error("{name} cannot be used: {reason}")]
+    Listed {
+        /// The keyword.
+        name: &'static str,
+        /// Why not, and what to do instead.
+        reason: &'static str,
+    },
     /// An argument is given twice.
     #[error("argument {port:?} is given twice")]
     DuplicateArgument {
@@ -83,6 +91,12 @@ pub enum ResolveFault {
     Type {
         /// The type.
         ty: String,
+    },
+    /// A state is used in a way that it cannot be used.
+    #[error("{problem}")]
+    State {
+        /// What is wrong and what would be right.
+        problem: String,
     },
     /// A result is declared with another type than the operator gives.
     #[error("{name:?} is declared {declared} but is {inferred}")]

@@ -2,11 +2,12 @@
 
 mod error;
 mod source;
+mod state;
 
 pub use error::{ResolveError, ResolveFault};
 pub use source::{BlobFolder, BlobSource, NoBlobs, SourceError};
 
-use crate::op::{MilOp, OpError, OpTable, PortKind};
+use crate::op::{MilOp, OpError, OpTable};
 use crate::{
     Argument, Body, Constant, Function, Literal, LiteralValue, Location, Operand, Output, Port, Program, Statement, TensorType,
     ValueId,
@@ -35,6 +36,7 @@ pub fn resolve(program: &Program, function: &str, table: &OpTable, blobs: &dyn B
         blobs,
         body: Body { name: found.name.clone(), ..Body::default() },
         scope: HashMap::new(),
+        states: HashMap::new(),
         taken: names(found).map(str::to_string).collect(),
         function: found,
     };
@@ -54,6 +56,8 @@ struct Resolver<'a> {
     blobs: &'a dyn BlobSource,
     body: Body,
     scope: HashMap<&'a str, ValueId>,
+    /// States by name, as indices into [`Body::states`].
+    states: HashMap<&'a str, usize>,
     /// Every name that the function declares and every name made up so far.
     taken: HashSet<String>,
     function: &'a Function,
@@ -63,6 +67,10 @@ impl<'a> Resolver<'a> {
     fn inputs(&mut self) -> Result<(), ResolveError> {
         for port in &self.function.inputs {
             let fail = |fault| ResolveError::new(Location::default(), "func", &port.name, fault);
+            if let crate::Type::State(_) = port.ty {
+                self.state(&port.name, &port.ty).map_err(fail)?;
+                continue;
+            }
             let ty = static_type(port).map_err(fail)?;
             let id = self.body.add_input(port.name.clone(), ty);
             self.bind(&port.name, id).map_err(fail)?;
@@ -81,6 +89,9 @@ impl<'a> Resolver<'a> {
     fn statement(&mut self, statement: &'a Statement) -> Result<(), ResolveFault> {
         if statement.op == "const" {
             return self.constant(statement);
+        }
+        if self.effect(statement)? {
+            return Ok(());
         }
         let op = self.table.get(&statement.op).ok_or_else(|| self.unknown_op(&statement.op))?;
         let operands = self.operands(op, statement)?;
@@ -133,13 +144,13 @@ impl<'a> Resolver<'a> {
         let prefix = statement.outputs.first().map_or("c", |port| port.name.as_str());
         for (name, argument) in &statement.arguments {
             let index = free_port(op, name, &operands)?;
-            operands[index] = match (argument, op.ports[index].kind) {
-                (Argument::Tuple(parts), PortKind::Variadic) => {
+            operands[index] = match (argument, op.ports[index].kind.is_tuple()) {
+                (Argument::Tuple(parts), true) => {
                     let ids: Result<_, _> = parts.iter().map(|part| self.operand(part, prefix, name)).collect();
                     Operand::Many(ids?)
                 }
-                (argument, PortKind::Variadic) => Operand::Many(vec![self.operand(argument, prefix, name)?]),
-                (argument, _) => Operand::One(self.operand(argument, prefix, name)?),
+                (argument, true) => Operand::Many(vec![self.operand(argument, prefix, name)?]),
+                (argument, false) => Operand::One(self.operand(argument, prefix, name)?),
             };
         }
         // Compilers write the parameters of constexpr operators as attributes; other operators carry only labels there.
@@ -148,8 +159,7 @@ impl<'a> Resolver<'a> {
             if constexpr || op.port(&attribute.name).is_some() {
                 let index = free_port(op, &attribute.name, &operands)?;
                 let id = self.anonymous(&attribute.value, prefix, &attribute.name)?;
-                operands[index] =
-                    if op.ports[index].kind == PortKind::Variadic { Operand::Many(vec![id]) } else { Operand::One(id) };
+                operands[index] = if op.ports[index].kind.is_tuple() { Operand::Many(vec![id]) } else { Operand::One(id) };
             }
         }
         Ok(operands)
@@ -168,14 +178,19 @@ impl<'a> Resolver<'a> {
 
     fn anonymous(&mut self, literal: &Literal, prefix: &str, port: &str) -> Result<ValueId, ResolveFault> {
         let (ty, constant) = self.literal(literal)?;
-        let base = format!("{prefix}_{port}");
-        let mut name = base.clone();
+        let name = self.unique(&format!("{prefix}_{port}"));
+        Ok(self.body.add_constant(name, ty, constant))
+    }
+
+    /// A name that the function does not use: the wanted one, or the same with a number.
+    fn unique(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_string();
         let mut number = 0;
         while !self.taken.insert(name.clone()) {
             number += 1;
-            name = format!("{base}_{number}");
+            name = format!("{wanted}_{number}");
         }
-        Ok(self.body.add_constant(name, ty, constant))
+        name
     }
 
     fn literal(&self, literal: &Literal) -> Result<(TensorType, Constant), ResolveFault> {
@@ -195,6 +210,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn bind(&mut self, name: &'a str, id: ValueId) -> Result<(), ResolveFault> {
+        if self.is_state(name) {
+            return Err(ResolveFault::Duplicate { name: name.to_string() });
+        }
         match self.scope.insert(name, id) {
             None => Ok(()),
             Some(_) => Err(ResolveFault::Duplicate { name: name.to_string() }),
@@ -205,6 +223,9 @@ impl<'a> Resolver<'a> {
         if let Some(&id) = self.scope.get(name) {
             return Ok(id);
         }
+        if self.is_state(name) {
+            return Err(ResolveFault::State { problem: format!("{name:?} is a state; take its contents with read_state") });
+        }
         let name = name.to_string();
         if names(self.function).any(|declared| declared == name) {
             return Err(ResolveFault::UsedBefore { name });
@@ -214,6 +235,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn unknown_op(&self, name: &str) -> ResolveFault {
+        if let Some(row) = crate::op::listed().iter().find(|row| row.name == name) {
+            return ResolveFault::Listed { name: row.name, reason: row.reason };
+        }
         let known = self.table.all();
         let closest = closest(name, known.iter().map(|op| op.name)).map(str::to_string);
         ResolveFault::UnknownOp { name: name.to_string(), closest }

@@ -113,11 +113,15 @@ impl Cursor<'_> {
 
     fn statement(&mut self) -> Parsed<Statement> {
         let location = self.location();
-        let mut outputs = vec![self.port()?];
-        while self.eat(b',') {
+        let mut outputs = Vec::new();
+        // An operator alone has effects and no results: write_state(...).
+        if self.peek_after_word() != Some(b'(') {
             outputs.push(self.port()?);
+            while self.eat(b',') {
+                outputs.push(self.port()?);
+            }
+            self.expect(b'=', "after the results")?;
         }
-        self.expect(b'=', "after the results")?;
         let op = self.word("an operator")?.to_string();
         self.expect(b'(', "after the operator")?;
         let mut arguments = Vec::new();

@@ -69,7 +69,8 @@ impl Printer<'_, '_> {
 
     fn statement(&mut self, statement: &Statement) -> fmt::Result {
         self.list(&statement.outputs, Self::port)?;
-        write!(self.out, " = {}(", statement.op)?;
+        let equals = if statement.outputs.is_empty() { "" } else { " = " };
+        write!(self.out, "{equals}{}(", statement.op)?;
         self.list(&statement.arguments, |printer, (name, value)| {
             write!(printer.out, "{name} = ")?;
             printer.argument(value)

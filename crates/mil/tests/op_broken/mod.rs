@@ -1,6 +1,8 @@
 //! Uses of operators with one thing wrong, family by family.
 
+mod compressed;
 mod created;
+mod images;
 mod indexed;
 
 use aneforge_mil::op::{Data, Given, sample};
@@ -20,5 +22,5 @@ pub const fn f32s(shape: &'static [usize]) -> Given {
 
 /// The uses of every family here.
 pub fn families() -> impl Iterator<Item = Broken> {
-    [created::BROKEN, indexed::BROKEN].into_iter().flatten().copied()
+    [compressed::BROKEN, created::BROKEN, images::BROKEN, indexed::BROKEN].into_iter().flatten().copied()
 }

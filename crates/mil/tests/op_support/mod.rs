@@ -1,7 +1,7 @@
 //! What the tests over the operator table share.
 #![allow(dead_code)]
 
-use aneforge_mil::op::{Argument, Arguments, Case, Data, Given, MilOp, OpError, PortKind};
+use aneforge_mil::op::{Argument, Arguments, Case, Data, Given, MilOp, OpError};
 use aneforge_mil::{Array, TensorType};
 
 /// Result types and values of one use.
@@ -18,7 +18,7 @@ pub fn resized(op: &MilOp, case: &Case, dice: &mut Dice) -> Vec<Vec<Argument>> {
     for (name, given) in case.given {
         let Some(index) = op.port(name) else { continue };
         let argument = match *given {
-            Given::Tensor(dtype, shape, data) if op.ports[index].kind != PortKind::Constant => {
+            Given::Tensor(dtype, shape, data) if !op.ports[index].kind.is_attribute() => {
                 let shape: Vec<_> = shape.iter().map(|&extent| extents.get(extent).copied().unwrap_or(extent)).collect();
                 let salt = if let Data::Seeded(seed) = data { seed } else { ports[index].len() as u64 };
                 Argument::valued(Array::seeded(TensorType::new(dtype, shape), seed ^ salt ^ (index as u64) << 32, op.domain(name)))

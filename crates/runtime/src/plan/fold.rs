@@ -3,7 +3,7 @@
 use crate::reference::argument_ports;
 use crate::{DeviceError, element};
 use aneforge_mil::op::Arguments;
-use aneforge_mil::{Body, Constant, Operand, ValueKind, Weight};
+use aneforge_mil::{Body, Constant, Operand, ValueKind, Weight, pack};
 
 /// Rounds results of the f64 meaning to what a device stores.
 pub(crate) type Store<'a> = dyn Fn(&mut [f64]) + 'a;
@@ -23,8 +23,13 @@ pub(crate) fn fold(body: &Body, store: &Store<'_>) -> Result<Body, DeviceError> 
             let ty = folded.ty(id).clone();
             store(&mut result.data);
             let mut bytes = vec![0; element::byte_length(&ty).unwrap_or(0)];
-            element::write(ty.dtype, &result.data, &mut bytes)
-                .ok_or_else(|| DeviceError::internal("fold", format!("{} gave something else than {ty}", operation.op.name)))?;
+            if ty.dtype.bits() < 8 {
+                // The mask of a sparse weight on its way to the operator that fills in the zeros.
+                bytes = pack(ty.dtype, &result.data);
+            } else {
+                element::write(ty.dtype, &result.data, &mut bytes)
+                    .ok_or_else(|| DeviceError::internal("fold", format!("{} gave something else than {ty}", operation.op.name)))?;
+            }
             folded.values[id.index()].kind = ValueKind::Constant(Constant::Weight(Weight::from_bytes(ty, bytes)?));
         }
     }
@@ -35,9 +40,7 @@ pub(crate) fn fold(body: &Body, store: &Store<'_>) -> Result<Body, DeviceError> 
 /// Drops operations whose results are constants by now or lead nowhere.
 fn sweep(body: &mut Body) {
     let mut needed = vec![false; body.values.len()];
-    for output in &body.outputs {
-        needed[output.value.index()] = true;
-    }
+    body.roots().for_each(|root| needed[root.index()] = true);
     let mut kept = Vec::with_capacity(body.operations.len());
     for operation in std::mem::take(&mut body.operations).into_iter().rev() {
         let is_needed =

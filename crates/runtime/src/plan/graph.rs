@@ -9,7 +9,7 @@ pub(crate) struct Graph {
     pub(crate) body: Body,
     /// Operations that use each value.
     users: Vec<Vec<usize>>,
-    /// Whether a value is a result of the program.
+    /// Whether a value is a result of the program or kept in a state.
     is_output: Vec<bool>,
 }
 
@@ -24,9 +24,7 @@ impl Graph {
             }
         }
         let mut is_output = vec![false; body.values.len()];
-        for output in &body.outputs {
-            is_output[output.value.index()] = true;
-        }
+        body.roots().for_each(|root| is_output[root.index()] = true);
         Self { body, users, is_output }
     }
 

@@ -31,7 +31,7 @@ pub(crate) use reduce::Reduction;
 
 use crate::device::Ports;
 use crate::kernel::types::Context;
-use crate::{DeviceError, Executable, Port, Program, Report};
+use crate::{DeviceError, Executable, Port, Program, Report, States};
 use aneforge_mil::DType;
 use builder::Builder;
 use graph::Graph;
@@ -57,6 +57,9 @@ pub(crate) struct Plan {
     steps: Vec<Box<dyn Step>>,
     inputs: Vec<Slot>,
     outputs: Vec<Spot>,
+    states: States,
+    /// Where a call puts what the states hold, and where it finds what they hold next.
+    state_places: Vec<(Slot, Spot)>,
     ranges: Vec<Range<usize>>,
     constants: Vec<Buffer>,
     arena: Mutex<Buffer>,
@@ -70,12 +73,15 @@ impl Plan {
         let body = fold::fold(program.body(), &|values| options.policy.store(values))?;
         let graph = Graph::new(body);
         let mut builder = Builder::new(&graph, &options.policy);
-        let mut inputs = Vec::with_capacity(graph.body.inputs.len());
-        for &id in &graph.body.inputs {
+        let states = States::of(program.body())?;
+        let contents = graph.body.states.iter().map(|state| state.input);
+        let mut taken = Vec::with_capacity(graph.body.inputs.len() + graph.body.states.len());
+        for id in graph.body.inputs.iter().copied().chain(contents) {
             let slot = builder.make(id, builder::Layout::Dense)?;
             builder.touch(slot.into(), 0);
-            inputs.push(slot);
+            taken.push(slot);
         }
+        let kept = taken.split_off(graph.body.inputs.len());
         for node in node::group(&graph, options) {
             lower::lower(&mut builder, &node)?;
         }
@@ -83,15 +89,22 @@ impl Plan {
         for output in &graph.body.outputs {
             outputs.push(builder.read(output.value)?);
         }
+        let mut state_places = Vec::with_capacity(kept.len());
+        for (state, slot) in graph.body.states.iter().zip(kept) {
+            state_places.push((slot, builder.read(state.result)?));
+        }
         let end = builder.steps.len();
+        state_places.iter().for_each(|place| builder.touch(place.1, end));
         outputs.iter().for_each(|&spot| builder.touch(spot, end));
 
         let (ranges, size) = memory::pack(&builder.lifetimes);
         let constant_bytes = builder.constants.iter().map(Buffer::len).sum::<usize>() + builder.packed_bytes;
         Ok(Self {
             ports,
-            inputs,
+            inputs: taken,
             outputs,
+            states,
+            state_places,
             ranges,
             arena: Mutex::new(Buffer::zeroed(size)?),
             report: Report { device: device.to_string(), arena_bytes: size, constant_bytes, steps: builder.reports },
@@ -107,7 +120,10 @@ impl Plan {
         // A call that failed half way leaves nothing behind that a later call reads.
         let mut arena = self.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let mut memory = Memory { arena: arena.bytes_mut(), ranges: &self.ranges, constants: &self.constants };
-        for ((&slot, bytes), port) in self.inputs.iter().zip(inputs).zip(&self.ports.inputs) {
+        let mut held = self.states.hold();
+        let given = self.inputs.iter().zip(inputs.iter().copied()).zip(&self.ports.inputs);
+        let contents = self.state_places.iter().map(|(slot, _)| slot).zip(held.contents()).zip(self.states.ports());
+        for ((&slot, bytes), port) in given.chain(contents) {
             let place = memory.write(slot);
             place.copy_from_slice(bytes);
             if port.ty.dtype == DType::Fp16 && matches!(self.policy, Policy::Engine(_)) {
@@ -122,6 +138,10 @@ impl Plan {
         }
         for (&spot, bytes) in self.outputs.iter().zip(outputs) {
             bytes.copy_from_slice(memory.read(spot));
+        }
+        // Nothing can fail from here on.
+        for (state, (_, spot)) in held.contents_mut().zip(&self.state_places) {
+            state.copy_from_slice(memory.read(*spot));
         }
         Ok(())
     }
@@ -148,6 +168,10 @@ impl Executable for Plan {
             begin = Instant::now();
         })?;
         Ok(times)
+    }
+
+    fn states(&self) -> &States {
+        &self.states
     }
 
     fn report(&self) -> Report {

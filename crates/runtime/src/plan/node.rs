@@ -91,7 +91,7 @@ fn single(graph: &Graph, index: usize, options: &Options) -> Option<Node> {
 /// Drops nodes whose results nobody reads any more, such as a transpose that became strides of a product.
 fn prune(graph: &Graph, nodes: Vec<Node>) -> Vec<Node> {
     let mut needed = vec![false; graph.body.values.len()];
-    graph.body.outputs.iter().for_each(|output| needed[output.value.index()] = true);
+    graph.body.roots().for_each(|root| needed[root.index()] = true);
     let mut kept = Vec::with_capacity(nodes.len());
     for node in nodes.into_iter().rev() {
         if node.outputs.iter().any(|id| needed[id.index()]) {
