@@ -13,7 +13,7 @@ fn run_in_fp16(output: &Tensor, input: &Array) -> Vec<f64> {
         match &value.kind {
             ValueKind::Input => values[index] = Some(input.clone()),
             ValueKind::Constant(constant) => values[index] = constant.to_array(&value.ty),
-            ValueKind::Result { .. } => {}
+            ValueKind::State | ValueKind::Result { .. } => {}
         }
     }
     for operation in &body.operations {
