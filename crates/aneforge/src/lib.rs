@@ -54,4 +54,4 @@ pub use aneforge_core::{
     attention, backward, chips, concat, mha, stack,
 };
 pub use aneforge_mil::Dialect;
-pub use aneforge_runtime::{Device, DeviceError, DeviceInfo, Executable, Label, Port, Program, Report, devices, open};
+pub use aneforge_runtime::{Device, DeviceError, DeviceInfo, Executable, Label, Port, Program, Report, States, devices, open};

@@ -78,9 +78,9 @@ impl DType {
         !self.is_float() && !matches!(self, Self::Bool | Self::String)
     }
 
-    /// Bytes that `count` elements take when packed, sub-byte types rounded up to whole bytes.
+    /// Bytes that `count` elements take when packed, sub-byte types rounded up to whole bytes; saturates.
     pub fn packed_bytes(self, count: usize) -> usize {
-        (self.bits() * count).div_ceil(8)
+        self.bits().saturating_mul(count).div_ceil(8)
     }
 }
 

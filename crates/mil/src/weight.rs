@@ -133,6 +133,24 @@ impl Weight {
         (ty.checked_count() == self.ty.checked_count()).then(|| Self { ty, source: self.source.clone() })
     }
 
+    /// The same bytes as elements of another type.
+    ///
+    /// # Errors
+    /// [`WeightError::Size`] where they do not fill it, [`WeightError::Conversion`] where the weight is not held in its own type.
+    pub fn seen_as(&self, ty: TensorType) -> Result<Self, WeightError> {
+        let Some(bytes) = self.direct_bytes() else {
+            return Err(WeightError::Conversion { stored: self.ty.dtype, wanted: ty.dtype });
+        };
+        check_size(&ty, ty.dtype, bytes.len())?;
+        let source = match &self.source {
+            Source::Mapped { mapping, offset, .. } => {
+                Source::Mapped { mapping: mapping.clone(), offset: *offset, stored: ty.dtype }
+            }
+            source => source.clone(),
+        };
+        Ok(Self { ty, source })
+    }
+
     /// Something that is equal for two weights that share their data and type, for hash-consing without reading them.
     pub fn identity(&self) -> (usize, usize, DType) {
         match &self.source {

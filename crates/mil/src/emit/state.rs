@@ -1,7 +1,7 @@
 //! States in an emitted function: ports of the signature, one read at the start, one write where the new contents are made.
 
 use super::{label, names::Names, port};
-use crate::{Argument, Body, Location, Operand, Port, Statement, Type, ValueId};
+use crate::{Argument, Body, Location, Port, Statement, Type, ValueId};
 
 /// The states of the signature.
 pub(super) fn ports(body: &Body, names: &Names) -> Vec<Port> {
@@ -14,12 +14,10 @@ pub(super) fn ports(body: &Body, names: &Names) -> Vec<Port> {
 
 /// One read of every state whose old contents somebody uses.
 pub(super) fn reads(body: &Body, names: &Names, statements: &mut Vec<Statement>) {
+    let counts = if body.states.is_empty() { Vec::new() } else { body.use_counts() };
     for (index, state) in body.states.iter().enumerate() {
-        let used = |id: ValueId| id == state.input;
-        let in_operations = body.operations.iter().flat_map(|operation| operation.arguments.iter().flat_map(Operand::values));
-        let elsewhere = body.states.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, other)| other.result);
-        let outputs = body.outputs.iter().map(|output| output.value);
-        if in_operations.copied().chain(outputs).chain(elsewhere).any(used) {
+        // Keeping what it holds is no use of it.
+        if counts[state.input.index()] > u32::from(state.result == state.input) {
             statements.push(Statement {
                 outputs: vec![port(body, names, state.input)],
                 op: "read_state".to_string(),

@@ -2,7 +2,7 @@
 
 use super::family::{base, integers, rule};
 use super::general::result;
-use super::window::{self, Axis};
+use super::window::{self, Axis, MAPS, ONE_DTYPE, PAD_TYPE, WELL_FORMED, groups};
 use super::{
     Arguments, Arithmetic, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, given, int, ints, optional,
     sample, tensor, text,
@@ -22,23 +22,16 @@ const PORTS: &[PortSpec] = &[
 ];
 
 const RULES: &[Constraint] = &[
-    rule("C1", "x has 3 to 5 axes [batch, channels, spatial...] and weight as many: reshape x", |a| {
-        a.shape("x").len() >= 3 && a.shape("weight").len() == a.shape("x").len()
-    }),
-    rule("C2", "x, weight and bias have the same element type: cast them", |a| {
-        let same = |port| a.get(port).zip(a.get("x")).is_none_or(|(other, x)| other.ty.dtype == x.ty.dtype);
-        same("weight") && same("bias")
-    }),
+    MAPS,
+    ONE_DTYPE,
     rule("C3", "groups divides the channels of x and of the result, and weight has shape [out, in / groups, kernel...]", |a| {
         let (Some(groups), Some(&input)) = (groups(a), a.shape("x").get(1)) else { return false };
         let (Some(&output), Some(&per_group)) = (a.shape("weight").first(), a.shape("weight").get(1)) else { return false };
         output % groups == 0 && per_group.checked_mul(groups) == Some(input)
     }),
     rule("C4", "bias has shape [out channels]", |a| !a.has("bias") || a.shape("bias") == a.shape("weight").get(..1).unwrap_or(&[])),
-    rule("C5", "strides and dilations have one positive integer per spatial axis, pad two that are not negative", |a| {
-        window::well_formed(a, a.shape("x").len().saturating_sub(2))
-    }),
-    rule("C6", "pad_type is valid, custom, same or same_lower", window::pad_type_known),
+    WELL_FORMED,
+    PAD_TYPE,
     rule("C7", "the padded input is at least as large as the dilated kernel: add padding", |a| axes(a).is_some()),
 ];
 
@@ -118,10 +111,6 @@ pub(super) const OPS: &[MilOp] = &[MilOp {
     ],
     ..base("conv", "Convolution of x [batch, in, spatial...] with weight [out, in / groups, kernel...].", infer, meaning)
 }];
-
-fn groups(a: &Arguments<'_>) -> Option<usize> {
-    usize::try_from(a.int("groups")?).ok().filter(|&groups| groups > 0)
-}
 
 fn axes(a: &Arguments<'_>) -> Option<Vec<Axis>> {
     window::axes(a, a.shape("x").get(2..)?, a.shape("weight").get(2..)?)

@@ -2,7 +2,7 @@
 
 use super::family::{PRODUCTS_TOO, base, integers, rule};
 use super::general::computed;
-use super::window::{pad_type_known, well_formed};
+use super::window::{MAPS, ONE_DTYPE, PAD_TYPE, WELL_FORMED, groups};
 use super::{
     Arguments, Case, Constraint, Default, FLOATS, MilOp, OpError, PortSpec, TEXT, constant, given, int, ints, optional, sample,
     tensor, text,
@@ -23,13 +23,8 @@ const PORTS: &[PortSpec] = &[
 ];
 
 const RULES: &[Constraint] = &[
-    rule("C1", "x has 3 to 5 axes [batch, channels, spatial...] and weight as many: reshape x", |a| {
-        a.shape("x").len() >= 3 && a.shape("weight").len() == a.shape("x").len()
-    }),
-    rule("C2", "x, weight and bias have the same element type: cast them", |a| {
-        let same = |port| a.get(port).zip(a.get("x")).is_none_or(|(other, x)| other.ty.dtype == x.ty.dtype);
-        same("weight") && same("bias")
-    }),
+    MAPS,
+    ONE_DTYPE,
     rule("C3", "weight has shape [in, out / groups, kernel...] and groups divides the channels of x", |a| {
         let Some(groups) = groups(a) else { return false };
         a.shape("weight").first() == a.shape("x").get(1) && a.shape("x").get(1).is_some_and(|input| input % groups == 0)
@@ -38,10 +33,8 @@ const RULES: &[Constraint] = &[
         let channels = a.shape("weight").get(1).copied().unwrap_or(0).checked_mul(groups(a).unwrap_or(1));
         !a.has("bias") || (a.shape("bias").len() == 1 && a.shape("bias").first().copied() == channels)
     }),
-    rule("C5", "strides and dilations have one positive integer per spatial axis, pad two that are not negative", |a| {
-        well_formed(a, a.shape("x").len().saturating_sub(2))
-    }),
-    rule("C6", "pad_type is valid, custom, same or same_lower", pad_type_known),
+    WELL_FORMED,
+    PAD_TYPE,
     rule("C7", "output_shape has the rank of x and agrees with its batch and the out channels", |a| {
         let Some(shape) = a.ints("output_shape") else { return true };
         let channels = a.shape("weight").get(1).copied().unwrap_or(0).saturating_mul(groups(a).unwrap_or(1));
@@ -103,10 +96,6 @@ pub(super) const OPS: &[MilOp] = &[MilOp {
     ],
     ..base("conv_transpose", "Transposed convolution of x with weight [in, out / groups, kernel...].", infer, meaning)
 }];
-
-fn groups(a: &Arguments<'_>) -> Option<usize> {
-    usize::try_from(a.int("groups")?).ok().filter(|&groups| groups > 0)
-}
 
 /// Per spatial axis: stride, dilation, elements cut at the front, extent of the result.
 fn geometry(a: &Arguments<'_>) -> Vec<(i128, i128, i128, i128)> {

@@ -156,12 +156,12 @@ fn along(x: &Array, axis: usize, dtype: DType, places: &[Vec<usize>], count: usi
     let (outer, extent, inner) = around(&x.ty.shape, axis);
     let mut data = Vec::with_capacity(outer * count * inner);
     for block in 0..outer {
-        for rank in 0..count {
-            data.extend((0..inner).map(|lane| {
-                let place = places[block * inner + lane][rank];
-                pick(x.data[(block * extent + place) * inner + lane], place)
-            }));
-        }
+        let lines = &places[block * inner..][..inner];
+        data.extend(
+            (0..count)
+                .flat_map(|rank| lines.iter().enumerate().map(move |(lane, line)| (lane, line[rank])))
+                .map(|(lane, place)| pick(x.data[(block * extent + place) * inner + lane], place)),
+        );
     }
     let mut shape = x.ty.shape.clone();
     if let Some(extent) = shape.get_mut(axis) {

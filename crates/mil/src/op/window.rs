@@ -1,6 +1,7 @@
 //! Where windows of convolutions and pools lie: output extents and padding.
 
-use super::Arguments;
+use super::family::rule;
+use super::{Arguments, Constraint};
 
 /// One spatial axis of a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,32 @@ pub(super) fn well_formed(a: &Arguments<'_>, spatial: usize) -> bool {
         a.ints(port).is_none_or(|values| values.len() == length && values.iter().all(|&value| (least..=limit).contains(&value)))
     };
     list("kernel_sizes", spatial, 1) && list("strides", spatial, 1) && list("dilations", spatial, 1) && list("pad", 2 * spatial, 0)
+}
+
+/// The rule for the axes of convolutions, forward and transposed.
+pub(super) const MAPS: Constraint =
+    rule("C1", "x has 3 to 5 axes [batch, channels, spatial...] and weight as many: reshape x", |a| {
+        a.shape("x").len() >= 3 && a.shape("weight").len() == a.shape("x").len()
+    });
+
+/// The rule for the element types of convolutions.
+pub(super) const ONE_DTYPE: Constraint = rule("C2", "x, weight and bias have the same element type: cast them", |a| {
+    let same = |port| a.get(port).zip(a.get("x")).is_none_or(|(other, x)| other.ty.dtype == x.ty.dtype);
+    same("weight") && same("bias")
+});
+
+/// The rule for the attributes of convolutions.
+pub(super) const WELL_FORMED: Constraint =
+    rule("C5", "strides and dilations have one positive integer per spatial axis, pad two that are not negative", |a| {
+        well_formed(a, a.shape("x").len().saturating_sub(2))
+    });
+
+/// The rule for the padding of convolutions.
+pub(super) const PAD_TYPE: Constraint = rule("C6", "pad_type is valid, custom, same or same_lower", pad_type_known);
+
+/// The number of groups of a convolution.
+pub(super) fn groups(a: &Arguments<'_>) -> Option<usize> {
+    usize::try_from(a.int("groups")?).ok().filter(|&groups| groups > 0)
 }
 
 /// Whether `pad_type` is one that MIL knows.

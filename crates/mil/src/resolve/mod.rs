@@ -10,7 +10,7 @@ pub use source::{BlobFolder, BlobSource, NoBlobs, SourceError};
 use crate::op::{MilOp, OpError, OpTable};
 use crate::{
     Argument, Body, Constant, Function, Literal, LiteralValue, Location, Operand, Output, Port, Program, Statement, TensorType,
-    ValueId,
+    ValueId, modern_form,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -37,6 +37,7 @@ pub fn resolve(program: &Program, function: &str, table: &OpTable, blobs: &dyn B
         body: Body { name: found.name.clone(), ..Body::default() },
         scope: HashMap::new(),
         states: HashMap::new(),
+        named: Vec::new(),
         taken: names(found).map(str::to_string).collect(),
         function: found,
     };
@@ -58,6 +59,8 @@ struct Resolver<'a> {
     scope: HashMap<&'a str, ValueId>,
     /// States by name, as indices into [`Body::states`].
     states: HashMap<&'a str, usize>,
+    /// Per state, whether the text has named what it holds at the start.
+    named: Vec<bool>,
     /// Every name that the function declares and every name made up so far.
     taken: HashSet<String>,
     function: &'a Function,
@@ -142,6 +145,10 @@ impl<'a> Resolver<'a> {
     fn operands(&mut self, op: &'static MilOp, statement: &'a Statement) -> Result<Vec<Operand>, ResolveFault> {
         let mut operands = vec![Operand::Absent; op.ports.len()];
         let prefix = statement.outputs.first().map_or("c", |port| port.name.as_str());
+        if op.name.starts_with("constexpr_") {
+            self.constexpr(op, statement, prefix, &mut operands)?;
+            return Ok(operands);
+        }
         for (name, argument) in &statement.arguments {
             let index = free_port(op, name, &operands)?;
             operands[index] = match (argument, op.ports[index].kind.is_tuple()) {
@@ -153,16 +160,37 @@ impl<'a> Resolver<'a> {
                 (argument, false) => Operand::One(self.operand(argument, prefix, name)?),
             };
         }
-        // Compilers write the parameters of constexpr operators as attributes; other operators carry only labels there.
-        let constexpr = op.name.starts_with("constexpr_");
         for attribute in statement.attributes.iter().filter(|attribute| attribute.name != "name") {
-            if constexpr || op.port(&attribute.name).is_some() {
+            if op.port(&attribute.name).is_some() {
                 let index = free_port(op, &attribute.name, &operands)?;
                 let id = self.anonymous(&attribute.value, prefix, &attribute.name)?;
                 operands[index] = if op.ports[index].kind.is_tuple() { Operand::Many(vec![id]) } else { Operand::One(id) };
             }
         }
         Ok(operands)
+    }
+
+    /// Compilers write the parameters of constexpr operators as attributes; other operators carry only labels there.
+    fn constexpr(
+        &mut self,
+        op: &'static MilOp,
+        statement: &'a Statement,
+        prefix: &str,
+        operands: &mut [Operand],
+    ) -> Result<(), ResolveFault> {
+        let mut given = Vec::with_capacity(op.ports.len());
+        for (name, argument) in &statement.arguments {
+            given.push((name.clone(), self.operand(argument, prefix, name)?));
+        }
+        for attribute in statement.attributes.iter().filter(|attribute| attribute.name != "name") {
+            given.push((attribute.name.clone(), self.anonymous(&attribute.value, prefix, &attribute.name)?));
+        }
+        modern_form(&mut self.body, op, &mut given)?;
+        for (name, id) in given {
+            let index = free_port(op, &name, operands)?;
+            operands[index] = Operand::One(id);
+        }
+        Ok(())
     }
 
     fn operand(&mut self, argument: &Argument, prefix: &str, port: &str) -> Result<ValueId, ResolveFault> {

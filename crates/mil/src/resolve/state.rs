@@ -16,6 +16,7 @@ impl<'a> Resolver<'a> {
         }
         let contents = self.unique(&format!("{name}_contents"));
         self.states.insert(name, self.body.states.len());
+        self.named.push(false);
         self.body.add_state(name, contents, inner.clone());
         Ok(())
     }
@@ -89,8 +90,7 @@ impl<'a> Resolver<'a> {
             return Err(ResolveFault::ResultType { name: port.name.clone(), declared, inferred });
         }
         // The first name that the text gives the contents is the one to keep.
-        let first = !self.scope.values().any(|&id| id == value);
-        if first && self.body.states[state].input == value {
+        if self.body.states[state].input == value && !std::mem::replace(&mut self.named[state], true) {
             self.body.values[value.index()].name.clone_from(&port.name);
         }
         self.bind(&port.name, value)
