@@ -5,9 +5,11 @@
 
 mod attention;
 mod convolution;
+mod encoder;
 mod matrix;
 mod row;
 mod solver;
+mod vision;
 
 use std::sync::Arc;
 
@@ -49,6 +51,26 @@ pub struct Projection {
     pub bias: HalfTensor,
 }
 
+/// Gain and bias of a norm, one value each per column or channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Affine {
+    /// Factors.
+    pub gain: HalfTensor,
+    /// Offsets.
+    pub bias: HalfTensor,
+}
+
+/// A pre-norm transformer block: attention and a two-layer perceptron with gelu, each added to its input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EncoderBlock {
+    /// Query, key, value and output projection; 12 heads share the width.
+    pub projections: Vec<Projection>,
+    /// The perceptron's layers.
+    pub mlp: [Projection; 2],
+    /// The norms before attention and perceptron.
+    pub norms: [Affine; 2],
+}
+
 /// The engine program of a case, with its fp16 weights.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Program {
@@ -86,6 +108,22 @@ pub enum Program {
         projections: Vec<Projection>,
         /// How many heads share the width.
         heads: usize,
+    },
+    /// A transformer block.
+    Encoder(Box<EncoderBlock>),
+    /// 3x3 convolutions with ReLU, the mean of each map, then `y @ weights.T`.
+    Classifier {
+        /// Kernels `[out, in, 3, 3]`, first layer first.
+        layers: Vec<Arc<HalfTensor>>,
+        /// `[classes, channels]`.
+        weights: HalfTensor,
+    },
+    /// Group norm over the channels.
+    GroupNorm {
+        /// How many groups.
+        groups: usize,
+        /// Per channel.
+        affine: Affine,
     },
 }
 
@@ -180,6 +218,23 @@ pub enum Computation {
         /// Sequence length.
         sequence: usize,
     },
+    /// The attention block alone as served: sequences of 128.
+    ServingAttention {
+        /// 1, 4, 16, 64 or 256; smaller batches are drawn first.
+        batch: usize,
+    },
+    /// The transformer block as served.
+    ServingEncoder {
+        /// As above.
+        batch: usize,
+    },
+    /// The convolutional classifier as served.
+    ServingVision {
+        /// As above.
+        batch: usize,
+    },
+    /// Group norm of `[1,256,64,64]` in 32 groups.
+    GroupNorm,
 }
 
 impl Computation {
@@ -203,6 +258,10 @@ impl Computation {
             Self::Streaming { operation, sizes, rows } => row::streaming(operation, sizes, rows, visit),
             Self::Normalisation { operation } => visit(row::normalisation(operation)),
             Self::Attention { sequence } => visit(attention::attention(host, sequence)),
+            Self::ServingAttention { batch } => visit(attention::serving(host, batch)),
+            Self::ServingEncoder { batch } => visit(encoder::serving(host, batch)),
+            Self::ServingVision { batch } => visit(vision::serving(host, batch)),
+            Self::GroupNorm => visit(vision::group_norm(256, 64, 32)),
         }
     }
 
@@ -230,7 +289,13 @@ impl Computation {
             | Self::Jacobi { .. }
             | Self::Streaming { operation: RowOperation::Relu, .. } => Variation::None,
             Self::ConvolutionSweep { .. } | Self::ConvolutionStack { .. } | Self::Stencil { .. } => Variation::ConvolutionForm,
-            Self::Streaming { .. } | Self::Normalisation { .. } | Self::Attention { .. } => Variation::Generation,
+            Self::Streaming { .. }
+            | Self::Normalisation { .. }
+            | Self::Attention { .. }
+            | Self::ServingAttention { .. }
+            | Self::ServingEncoder { .. }
+            | Self::ServingVision { .. }
+            | Self::GroupNorm => Variation::Generation,
         }
     }
 }

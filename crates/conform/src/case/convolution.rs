@@ -44,7 +44,7 @@ pub(super) fn stencil(size: usize, steps: usize) -> Case {
 }
 
 /// `standard_normal([outputs, inputs, 3, 3]).astype(float32) * np.sqrt(2 / (inputs * 9))`.
-fn he_kernels(generator: &mut Generator, host: Host, inputs: usize, outputs: usize) -> Vec<f64> {
+pub(super) fn he_kernels(generator: &mut Generator, host: Host, inputs: usize, outputs: usize) -> Vec<f64> {
     let fan_in = inputs * 9;
     let scale = (2.0 / fan_in as f64).sqrt();
     generator.normals_f32(outputs * fan_in).into_iter().map(|value| host.scale(value, scale)).collect()
@@ -74,7 +74,8 @@ fn stack_case(host: Host, image: Vec<f32>, shape: [usize; 3], kernels: &[Vec<f64
     Case { part: 0, program: Arc::new(Program::Convolutions { layers, relu }), inputs: vec![input], reference: current.values }
 }
 
-fn layer_reference(host: Host, input: &Image<f64>, kernels: &[f64]) -> Image<f64> {
+/// One layer on the host: its input is float32, kernels and sums are float32 under NumPy 1 and float64 under NumPy 2.
+pub(super) fn layer_reference(host: Host, input: &Image<f64>, kernels: &[f64]) -> Image<f64> {
     let narrow = Image { shape: input.shape, values: input.values.iter().map(|&value| value as f32).collect::<Vec<_>>() };
     match host {
         Host::NumPy1 => {

@@ -76,7 +76,7 @@ pub(super) fn streaming<E>(
     let mut generator = Generator::from_seed(11);
     let before: usize = sizes.rows().iter().take_while(|&&earlier| earlier != rows).sum();
     generator.skip_normals(before * COLUMNS);
-    let affine = Affine::draw(&mut Generator::from_seed(13), operation, COLUMNS);
+    let affine = Drawn::draw(&mut Generator::from_seed(13), operation, COLUMNS);
     let program = Arc::new(affine.program(operation));
     for first in (0..rows).step_by(PIECE_ROWS) {
         let x = generator.normals_f32(PIECE_ROWS.min(rows - first) * COLUMNS);
@@ -90,18 +90,18 @@ pub(super) fn normalisation(operation: RowOperation) -> Case {
     const WIDTH: usize = 768;
     let mut generator = Generator::from_seed(7);
     let x = generator.normals_f32(ROWS * WIDTH);
-    let affine = Affine::draw(&mut generator, operation, WIDTH);
+    let affine = Drawn::draw(&mut generator, operation, WIDTH);
     affine.case(operation, &Arc::new(affine.program(operation)), &x)
 }
 
 /// The gain and bias of the norms; empty for the other operators.
-struct Affine {
+struct Drawn {
     columns: usize,
     gain: Vec<f32>,
     bias: Vec<f32>,
 }
 
-impl Affine {
+impl Drawn {
     fn draw(generator: &mut Generator, operation: RowOperation, columns: usize) -> Self {
         let (gains, biases) = match operation {
             RowOperation::LayerNorm => (columns, columns),
@@ -164,7 +164,8 @@ impl Affine {
     }
 }
 
-fn gelu(x: f64) -> f64 {
+/// Gelu in its tanh form, as the scripts write it.
+pub(super) fn gelu(x: f64) -> f64 {
     let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
     x * 0.5 * (1.0 + inner.tanh())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aneforge_core::{DType, Graph, Heads, Tensor, Weight, WeightError, Window, mha};
 
-use crate::case::{HalfTensor, Program, Projection, RowOperation};
+use crate::case::{Affine, EncoderBlock, HalfTensor, Program, Projection, RowOperation};
 
 /// What the published norms add to a variance or mean square.
 const EPSILON: f64 = 1e-5;
@@ -38,7 +38,35 @@ pub(super) fn build(program: &Program, inputs: &[HalfTensor]) -> Result<Tensor, 
             }
         }
         Program::Attention { projections, heads } => attention(&graph, x, projections, *heads)?,
+        Program::Encoder(block) => encoder(&graph, x, block)?,
+        Program::Classifier { layers, weights } => {
+            let maps = convolutions(&graph, x, layers, true)?;
+            maps.reduce_mean([2, 3], false).linear(&constant(&graph, weights)?, None)
+        }
+        Program::GroupNorm { groups, affine } => {
+            let (gain, bias) = pair(&graph, affine)?;
+            x.group_norm(*groups as i64, Some(&gain), Some(&bias), EPSILON)
+        }
     })
+}
+
+fn encoder(graph: &Graph, x: &Tensor, block: &EncoderBlock) -> Result<Tensor, WeightError> {
+    let [before_attention, before_mlp] = &block.norms;
+    let [widen, narrow] = &block.mlp;
+    let norm = |x: &Tensor, affine: &Affine| {
+        let (gain, bias) = pair(graph, affine)?;
+        Ok::<Tensor, WeightError>(x.layer_norm(-1, Some(&gain), Some(&bias), EPSILON))
+    };
+    let project = |x: &Tensor, projection: &Projection| {
+        Ok::<Tensor, WeightError>(x.linear(&constant(graph, &projection.weights)?, Some(&constant(graph, &projection.bias)?)))
+    };
+    let x = x.add(&attention(graph, &norm(x, before_attention)?, &block.projections, 12)?);
+    let inner = project(&norm(&x, before_mlp)?, widen)?.gelu("EXACT");
+    Ok(x.add(&project(&inner, narrow)?))
+}
+
+fn pair(graph: &Graph, affine: &Affine) -> Result<(Tensor, Tensor), WeightError> {
+    Ok((constant(graph, &affine.gain)?, constant(graph, &affine.bias)?))
 }
 
 fn convolutions(graph: &Graph, x: &Tensor, layers: &[Arc<HalfTensor>], relu: bool) -> Result<Tensor, WeightError> {
