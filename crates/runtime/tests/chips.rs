@@ -4,7 +4,7 @@
 mod common;
 
 use aneforge_core::{DType, HostArray};
-use aneforge_runtime::emulator::{Emulator, EmulatorOptions, PartialOverflow, SubnormalProducts};
+use aneforge_runtime::emulator::{Emulator, EmulatorOptions, PartialOverflow, SingleTap, SubnormalProducts};
 use aneforge_runtime::{Device, Program, open};
 use common::{program, run};
 use half::f16;
@@ -78,6 +78,27 @@ fn products_and_sums_round_as_published() {
         assert_eq!(dot(&[1.5 * b, 0.0], &[b, 0.0]), f64::powi(2.0, -15), "{chip}: products round to the grid, half away");
         assert_eq!(dot(&vec![1.0; 16000], &vec![1.0; 16000]), 16000.0, "{chip}: sums are exact");
     }
+}
+
+#[test]
+fn a_convolution_of_one_tap_reaches_the_end_of_fp16_and_one_of_two_channels_does_not() {
+    let convolution = |channels: usize| {
+        let statement = format!(
+            "tensor<fp16, [1, {channels}, 1, 1]> w = const()[name = string(\"w\"), val = tensor<fp16, [1, {channels}, 1, 1]>([{}])];
+             tensor<fp16, [1, 1, 1, 2]> y = conv(x = x, weight = w, pad_type = string(\"valid\"))[name = string(\"y\")];",
+            vec!["1"; channels].join(", ")
+        );
+        program(&format!("tensor<fp16, [1, {channels}, 1, 2]> x"), &statement, "y")
+    };
+    let one = [array(&[1, 1, 1, 2], &[60000.0, -65504.0])];
+    let two = [array(&[1, 2, 1, 2], &[60000.0, -65504.0, 0.0, 0.0])];
+    for chip in CHIPS {
+        assert_eq!(on(chip, &convolution(1), &one), [60000.0, -65504.0], "{chip}");
+        assert_eq!(on(chip, &convolution(2), &two), [f64::INFINITY, f64::NEG_INFINITY], "{chip}");
+    }
+    let chip = aneforge_core::Chip::find("m1").unwrap();
+    let port = Emulator::new(chip, EmulatorOptions { single_tap: SingleTap::Port, ..EmulatorOptions::default() });
+    assert_eq!(values(&port, &convolution(1), &one), [f64::INFINITY, f64::NEG_INFINITY]);
 }
 
 #[test]

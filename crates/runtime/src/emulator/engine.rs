@@ -4,7 +4,7 @@ use super::rules::norm::{self, RowTables};
 use super::rules::reduce::{self, Reduction as Sums};
 use super::rules::rounding::{half_away, taken};
 use super::rules::unary;
-use super::{EmulatorOptions, PartialOverflow, SubnormalProducts};
+use super::{EmulatorOptions, PartialOverflow, SingleTap, SubnormalProducts};
 use crate::kernel::conv::ConvShape;
 use crate::kernel::exact::{Form, MacRules, Subnormals};
 use crate::plan::Reduction;
@@ -55,6 +55,17 @@ impl Engine {
             && shape.pads == [1, 1, 1, 1]
             && shape.groups == 1;
         if fits && self.chip.winograd { Form::Winograd } else { Form::Direct }
+    }
+
+    /// Whether a convolution is a scaling, which does not end at the output port of the multiply-accumulate array.
+    pub(crate) fn is_scaling(&self, kernel: [usize; 2], channels_in: usize) -> bool {
+        self.options.single_tap == SingleTap::Element && kernel == [1, 1] && channels_in == 1
+    }
+
+    /// The rule of such a convolution.
+    pub(crate) fn scaling_rule(&self) -> Rule {
+        let text = "a product rounded once, half away from zero: one tap adds nothing up and is finite up to 65504".to_string();
+        Rule { label: Label::Modelled, text, source: GUIDE, chips: self.chip.name.to_string() }
     }
 
     /// Stores results of an operator that has no rule of its own: rounded once to fp16, half away from zero.

@@ -10,4 +10,4 @@ pub mod rules;
 
 pub use device::Emulator;
 pub(crate) use engine::Engine;
-pub use options::{EmulatorOptions, PartialOverflow, SubnormalProducts};
+pub use options::{EmulatorOptions, PartialOverflow, SingleTap, SubnormalProducts};

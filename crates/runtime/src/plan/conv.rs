@@ -42,6 +42,11 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
     if !is_fp16 || !graph.is_constant(weight) || graph.is_constant(x) {
         return None;
     }
+    if let Policy::Engine(engine) = &options.policy
+        && engine.is_scaling([kernel_height, kernel_width], channels_in)
+    {
+        return None;
+    }
     let (input, kernel) = ([height, width], [kernel_height, kernel_width]);
     let window = window::of(graph, operation, input, kernel)?;
     let groups = usize::try_from(graph.attributes(operation, |a| a.int("groups"))?).ok()?;

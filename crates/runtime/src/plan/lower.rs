@@ -2,10 +2,14 @@
 
 use super::builder::{Builder, Described, Layout};
 use super::generic::{Generic, GenericArgument};
+use super::graph::Graph;
 use super::memory::Spot;
 use super::node::{Kind, Node};
+use super::policy::Policy;
 use super::{chain, conv, matmul, movement, norm, pool, product, reduce};
 use crate::DeviceError;
+use crate::emulator::Engine;
+use aneforge_mil::Operation;
 
 /// Adds the steps that do `node`.
 pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node) -> Result<(), DeviceError> {
@@ -55,8 +59,20 @@ fn generic(builder: &mut Builder<'_>, node: &Node) -> Result<(), DeviceError> {
         results.push((builder.make(id, Layout::Dense)?, graph.body.ty(id).clone()));
     }
     let writes: Vec<_> = results.iter().map(|(slot, _)| *slot).collect();
-    let described = Described { kernel: "meaning".to_string(), rule: builder.policy.rule(operation.op) };
+    let rule = match builder.policy {
+        Policy::Engine(engine) if is_scaling(graph, operation, engine) => Some(engine.scaling_rule()),
+        policy => policy.rule(operation.op),
+    };
+    let described = Described { kernel: "meaning".to_string(), rule };
     let step = Generic { op: operation.op, arguments, results, policy: builder.policy.clone() };
     builder.push(node, described, Box::new(step), &reads, &writes);
     Ok(())
+}
+
+fn is_scaling(graph: &Graph, operation: &Operation, engine: &Engine) -> bool {
+    let shape = |port| graph.at(operation, port).map(|id| graph.shape(id));
+    match (operation.op.name, shape("x"), shape("weight")) {
+        ("conv", Some(&[_, channels, _, _]), Some(&[_, _, height, width])) => engine.is_scaling([height, width], channels),
+        _ => false,
+    }
 }
