@@ -275,7 +275,10 @@ impl Computation {
             Self::ConvolutionStack { .. } => &["conv", "relu"],
             Self::Jacobi { .. } => &["matmul", "mul", "sub"],
             Self::Streaming { operation, .. } | Self::Normalisation { operation } => operation.operators(),
-            Self::Attention { .. } => &["add", "matmul", "softmax"],
+            Self::Attention { .. } | Self::ServingAttention { .. } => &["add", "matmul", "softmax"],
+            Self::ServingEncoder { .. } => &["add", "gelu", "layer_norm", "matmul", "softmax"],
+            Self::ServingVision { .. } => &["conv", "matmul", "reduce_mean", "relu"],
+            Self::GroupNorm => &["add", "mul", "reduce_mean", "rsqrt", "sub"],
         }
     }
 
