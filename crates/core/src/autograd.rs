@@ -49,6 +49,11 @@ impl Backward<'_> {
         self.outputs[0].clone()
     }
 
+    /// A result; a failed tensor where the operator has fewer.
+    pub fn output_at(&self, index: usize) -> Tensor {
+        self.outputs.get(index).cloned().unwrap_or_else(|| self.graph.failed(GraphError::NoOutputs))
+    }
+
     /// Gradient with respect to the first result.
     pub fn grad(&self) -> Tensor {
         self.grad_of(0)

@@ -35,7 +35,9 @@ pub use attribute::{Attribute, AttributeKind, AttributeSpec};
 pub use autograd::backward;
 pub use error::GraphError;
 pub use evaluate::{EvaluateError, evaluate};
-pub use graph::{Argument, Axes, Graph, GraphText, Heads, Index, IntoIndices, Tensor, Window, attention, concat, mha, stack};
+pub use graph::{
+    Argument, Axes, Graph, GraphText, Heads, Index, IntoIndices, Tensor, Window, attention, concat, einsum, mha, stack,
+};
 pub use host::{HostArray, HostError};
 pub use lower::{Arg, LowerOptions, Lowering, lower, lower_with};
 pub use op::GraphOp;

@@ -63,6 +63,11 @@ impl Lowering {
         self.body.constant(value).is_some()
     }
 
+    /// The elements of a value that is known when the program is compiled.
+    pub fn known(&self, value: ValueId) -> Option<Vec<f64>> {
+        self.body.constant(value)?.to_array(self.body.ty(value)).map(|array| array.data)
+    }
+
     /// Adds an operation of MIL with one result.
     ///
     /// # Errors

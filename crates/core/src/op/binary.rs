@@ -6,7 +6,7 @@ const PAIR: &[InputSpec] = &[input("x", FLOATS), input("y", FLOATS)];
 /// Integers too: positions and indices are computed with the same operators.
 const NUMBER_PAIR: &[InputSpec] = &[input("x", NUMBERS), input("y", NUMBERS)];
 
-const RULES: &[Constraint] = &[
+pub(super) const RULES: &[Constraint] = &[
     rule(
         "C1",
         "x and y have the same element type: cast one of them",
@@ -28,7 +28,7 @@ const CASES: &[Case] = &[
     Case::shape("scalar_constant", &[drawn("x", &[2, 3]), given("y", &[], &[0.75]).fixed()], &[], &[2, 3]),
 ];
 
-const fn pair(name: &'static str, summary: &'static str, vjp: fn(&mut Backward<'_>)) -> GraphOp {
+pub(super) const fn pair(name: &'static str, summary: &'static str, vjp: fn(&mut Backward<'_>)) -> GraphOp {
     GraphOp { inputs: PAIR, constraints: RULES, vjp: Vjp::Rule(vjp), cases: CASES, ..direct(name, summary) }
 }
 
@@ -47,6 +47,7 @@ pub fn broadcast_shape(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
 
 /// Sum.
 pub static ADD: GraphOp = GraphOp {
+    aliases: &[("adds", "x + number, or x.adds(number)")],
     inputs: NUMBER_PAIR,
     ..pair("add", "x + y.", |b| {
         let grad = b.grad();
@@ -67,6 +68,7 @@ pub static SUB: GraphOp = GraphOp {
 };
 /// Product.
 pub static MUL: GraphOp = GraphOp {
+    aliases: &[("muls", "x * number, or x.muls(number)")],
     inputs: NUMBER_PAIR,
     ..pair("mul", "x times y.", |b| {
         let (x, y, grad) = (b.input("x"), b.input("y"), b.grad());

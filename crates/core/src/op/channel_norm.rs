@@ -219,7 +219,26 @@ pub static LOCAL_RESPONSE_NORM: GraphOp = GraphOp {
         ),
     ],
     cases: &[Case::shape("on_a_map", &[drawn("x", &[1, 6, 2, 2])], &[("alpha", Default::Float(0.5))], &[1, 6, 2, 2])],
-    vjp: Vjp::None("no network trained today uses it"),
+    vjp: Vjp::Rule(|b| {
+        let s = b.site();
+        let (shape, size) = (s.shape("x").to_vec(), s.size("size").unwrap_or(1));
+        let [alpha, beta, k] = ["alpha", "beta", "k"].map(|name| s.float(name).unwrap_or(0.0));
+        let (channels, share) = (shape[1], alpha / size as f64);
+        // Which channels count for each channel: size / 2 before it and the rest behind it.
+        let counts = |at: usize| {
+            let (own, other) = (at / channels, at % channels);
+            f64::from(u8::from(other + size / 2 >= own && other <= own + (size - 1) / 2))
+        };
+        let band: Vec<f64> = (0..channels * channels).map(counts).collect();
+        let band = b.graph().values(s.dtype("x"), &[channels, channels], &band);
+        let planes = [shape[0] as i64, channels as i64, -1];
+        let (x, grad) = (b.input("x").reshape(&planes), b.grad().reshape(&planes));
+        let sum = band.matmul(&x.square()).scale(share).adds(k);
+        let scaled = grad.mul(&sum.pow(&sum.constant_like(-beta)));
+        let spread = band.matmul_with(&scaled.mul(&x).real_div(&sum), true, false);
+        let grad = scaled.sub(&x.mul(&spread).scale(2.0 * beta * share));
+        b.give("x", grad.reshape(&wide(&shape)));
+    }),
     ..direct(
         "local_response_norm",
         "x divided by (k + alpha / size times the sum of squares of neighbouring channels) to the power of beta.",

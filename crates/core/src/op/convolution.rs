@@ -11,6 +11,14 @@ const ATTRIBUTES: &[AttributeSpec] = &[
     int("groups", Default::Int(1)),
 ];
 
+const TRANSPOSE_ATTRIBUTES: &[AttributeSpec] = &[
+    ints("strides", Default::Absent),
+    ints("pad", Default::Absent),
+    ints("dilations", Default::Absent),
+    int("groups", Default::Int(1)),
+    ints("output_padding", Default::Absent),
+];
+
 const fn conv_like(name: &'static str, summary: &'static str, lower: LowerRule, vjp: fn(&mut Backward<'_>)) -> GraphOp {
     GraphOp { inputs: INPUTS, attributes: ATTRIBUTES, lower, vjp: Vjp::Rule(vjp), ..direct(name, summary) }
 }
@@ -39,18 +47,32 @@ fn reach(kernel: usize, dilation: i64) -> i64 {
     (kernel as i64 - 1) * dilation + 1
 }
 
-/// The arguments that both convolutions share.
-fn arguments(s: &Site<'_>) -> Result<Vec<(&'static str, Arg)>, GraphError> {
-    let spatial = s.rank("x") - 2;
-    Ok(vec![
-        ("x", s.value("x")?.into()),
-        ("weight", s.value("weight")?.into()),
-        ("strides", window(s, "strides", spatial, 1).into()),
-        ("pad_type", "custom".into()),
-        ("pad", window(s, "pad", 2 * spatial, 0).into()),
-        ("dilations", window(s, "dilations", spatial, 1).into()),
-        ("groups", s.int("groups").into()),
-    ])
+/// Adds a convolution. For a chip, one along a single axis runs as one of a plane: along its width, or along its height where the
+/// kernel is wider than the chip takes (ANEForge 0.4.0, MIT, writes such planes only).
+fn convolve(l: &mut Lowering, s: &Site<'_>, op: &str, pad: &[i64]) -> Result<ValueId, GraphError> {
+    let (x, weight, spatial) = (s.value("x")?, s.value("weight")?, s.rank("x") - 2);
+    let (strides, dilations) = (window(s, "strides", spatial, 1), window(s, "dilations", spatial, 1));
+    let add = |l: &mut Lowering, x: ValueId, weight: ValueId, strides: Vec<i64>, pad: Vec<i64>, dilations: Vec<i64>| {
+        let arguments = [
+            ("x", x.into()),
+            ("weight", weight.into()),
+            ("strides", strides.into()),
+            ("pad_type", "custom".into()),
+            ("pad", pad.into()),
+            ("dilations", dilations.into()),
+            ("groups", s.int("groups").into()),
+        ];
+        l.op(op, &arguments)
+    };
+    let (Some(chip), 1) = (l.target().chip(), spatial) else { return add(l, x, weight, strides, pad.to_vec(), dilations) };
+    let along_height = s.shape("weight")[2] > chip.max_kernel_width;
+    let plane = |line: &[usize]| if along_height { vec![line[0], line[1], line[2], 1] } else { vec![line[0], line[1], 1, line[2]] };
+    let pair = |along: i64| if along_height { vec![along, 1] } else { vec![1, along] };
+    let pad = if along_height { vec![pad[0], pad[1], 0, 0] } else { vec![0, 0, pad[0], pad[1]] };
+    let (x, weight) = (l.reshaped(x, &plane(s.shape("x")))?, l.reshaped(weight, &plane(s.shape("weight")))?);
+    let y = add(l, x, weight, pair(strides[0]), pad, pair(dilations[0]))?;
+    let line: Vec<usize> = l.shape(y).to_vec();
+    l.reshaped(y, &[line[0], line[1], line[2] * line[3]])
 }
 
 /// Adds the bias as an operation of its own: the in-memory compiler refuses the `bias` argument of `conv` (published by Orion,
@@ -126,6 +148,7 @@ fn weight_gradient(x: &Tensor, grad: &Tensor, window: &Window, weight_shape: &[u
 
 /// Convolution.
 pub static CONV: GraphOp = GraphOp {
+    aliases: &[("dynamic_conv", "x.conv(weight, bias, window): the weight may be any tensor")],
     constraints: &[
         rule(
             "C1",
@@ -209,7 +232,7 @@ pub static CONV: GraphOp = GraphOp {
         "conv",
         "Convolution of x with weight [out, in / groups, kernel...], plus bias.",
         |l, s| {
-            let y = l.op("conv", &arguments(s)?)?;
+            let y = convolve(l, s, "conv", &window(s, "pad", 2 * (s.rank("x") - 2), 0))?;
             with_bias(l, s, y)
         },
         |b| {
@@ -229,6 +252,7 @@ pub static CONV: GraphOp = GraphOp {
 
 /// Transposed convolution.
 pub static CONV_TRANSPOSE: GraphOp = GraphOp {
+    attributes: TRANSPOSE_ATTRIBUTES,
     constraints: &[
         rule(
             "C1",
@@ -260,6 +284,19 @@ pub static CONV_TRANSPOSE: GraphOp = GraphOp {
             },
             Case::refused(&[drawn("x", &[1, 3, 4, 4]), drawn("weight", &[3, 2, 2, 2]), drawn("bias", &[3])], &[]),
         ),
+        rule(
+            "C5",
+            "output_padding has one integer per spatial axis, not negative and smaller than the stride",
+            |s| {
+                let spatial = s.rank("x") - 2;
+                let (extra, strides) = (window(s, "output_padding", spatial, 0), window(s, "strides", spatial, 1));
+                extra.len() == spatial && extra.iter().zip(&strides).all(|(&extra, &stride)| (0..stride).contains(&extra))
+            },
+            Case::refused(
+                &[drawn("x", &[1, 3, 4, 4]), drawn("weight", &[3, 2, 2, 2])],
+                &[("output_padding", Default::Ints(&[1, 0]))],
+            ),
+        ),
     ],
     cases: &[
         Case::values(
@@ -279,12 +316,41 @@ pub static CONV_TRANSPOSE: GraphOp = GraphOp {
             &[("strides", Default::Ints(&[2, 3])), ("pad", Default::Ints(&[1, 1, 0, 0])), ("groups", Default::Int(2))],
             &[2, 6, 5, 11],
         ),
+        Case::values(
+            "zeros_behind_what_the_kernel_reaches",
+            &[given("x", &[1, 1, 2], &[1.0, 2.0]), given("weight", &[1, 1, 2], &[1.0, 3.0]), given("bias", &[1], &[0.5])],
+            &[("strides", Default::Ints(&[3])), ("output_padding", Default::Ints(&[2]))],
+            (&[1, 1, 7], &[1.5, 3.5, 0.5, 2.5, 6.5, 0.5, 0.5]),
+            "by hand",
+        ),
+        Case::shape(
+            "output_padding_takes_back_padding",
+            &[drawn("x", &[1, 2, 3, 4]), drawn("weight", &[2, 3, 3, 3])],
+            &[
+                ("strides", Default::Ints(&[2, 2])),
+                ("pad", Default::Ints(&[1, 1, 1, 1])),
+                ("output_padding", Default::Ints(&[1, 1])),
+            ],
+            &[1, 3, 6, 8],
+        ),
     ],
     ..conv_like(
         "conv_transpose",
         "Transposed convolution of x with weight [in, out / groups, kernel...], plus bias.",
         |l, s| {
-            let y = l.op("conv_transpose", &arguments(s)?)?;
+            let spatial = s.rank("x") - 2;
+            let mut pad = window(s, "pad", 2 * spatial, 0);
+            let mut behind = vec![0; 2 * s.rank("x")];
+            // Less is cut off at the end; what the kernel does not reach is zero.
+            for (axis, &extra) in window(s, "output_padding", spatial, 0).iter().enumerate() {
+                let uncut = extra.min(pad[2 * axis + 1]);
+                pad[2 * axis + 1] -= uncut;
+                behind[2 * (axis + 2) + 1] = extra - uncut;
+            }
+            let mut y = convolve(l, s, "conv_transpose", &pad)?;
+            if behind.iter().any(|&extra| extra > 0) {
+                y = l.op("pad", &[("x", y.into()), ("pad", behind.into()), ("mode", "constant".into())])?;
+            }
             with_bias(l, s, y)
         },
         |b| {

@@ -59,15 +59,23 @@ fn gather_gradient(b: &Backward<'_>) -> Tensor {
     let axis = s.axis("axis", shape.len()).unwrap_or(0);
     let outer: usize = shape[..axis].iter().product();
     let inner: usize = shape[axis + 1..].iter().product();
-    let places: Vec<f64> = (0..shape[axis]).map(|place| place as f64).collect();
-    let places = b.graph().values(s.dtype("indices"), &[shape[axis], 1], &places);
-    let hit = b.input("indices").reshape(&[1, count as i64]).equal(&places);
-    let one = b.graph().values(s.dtype("x"), &[], &[1.0]);
-    let zero = b.graph().values(s.dtype("x"), &[], &[0.0]);
-    let one_hot = hit.select(&one, &zero);
+    let hit = one_hot(&b.input("indices").reshape(&[1, count as i64]), shape[axis], &[shape[axis], 1], &b.grad());
     let grad = b.grad().reshape(&[outer as i64, count as i64, inner as i64]);
     let all: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
-    one_hot.matmul(&grad).reshape(&all)
+    hit.matmul(&grad).reshape(&all)
+}
+
+/// 1 where a place of an axis of extent `extent`, laid out as `shape`, is the one that an index names from either end, else 0, in
+/// the element type of `like`.
+pub(super) fn one_hot(indices: &Tensor, extent: usize, shape: &[usize], like: &Tensor) -> Tensor {
+    let Ok(dtype) = indices.dtype() else { return indices.clone() };
+    let hit = |offset: f64| {
+        let places: Vec<f64> = (0..extent).map(|place| place as f64 - offset).collect();
+        let places = indices.graph().values(dtype, shape, &places);
+        indices.equal(&places).select(&like.constant_like(1.0), &like.constant_like(0.0))
+    };
+    let signed = matches!(dtype, DType::Int32 | DType::Int16);
+    if signed { hit(0.0).add(&hit(extent as f64)) } else { hit(0.0) }
 }
 
 pub(super) const ALL: &[&GraphOp] = &[&GATHER];

@@ -9,6 +9,10 @@ fn batch(shape: &[usize]) -> &[usize] {
 
 /// Matrix product.
 pub static MATMUL: GraphOp = GraphOp {
+    aliases: &[
+        ("bmm", "x.matmul(y): the axes before the last two are the batch and broadcast"),
+        ("bmm_w", "x.matmul(weight) with a weight of the graph that has batch axes"),
+    ],
     inputs: &[input("x", FLOATS), input("y", FLOATS)],
     attributes: &[flag("transpose_x", false), flag("transpose_y", false)],
     constraints: &[

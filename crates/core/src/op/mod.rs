@@ -5,43 +5,80 @@
 //! of the MIL operations. Anyone can write such a record as a `static` and use it with [`Graph::apply`](crate::Graph::apply).
 
 mod activation;
+mod attention;
+mod batch;
 mod binary;
 mod build;
 mod channel_norm;
 mod comparison;
 mod convolution;
+mod division;
+mod einsum;
 mod gather;
+mod hyperbolic;
+mod layout;
 mod linear;
+mod logic;
 mod normalization;
+mod pick;
 mod pooling;
+mod position;
+mod quantize;
 mod rearrange;
 mod reduction;
+mod resize;
+mod scan;
+mod scatter;
 mod shape;
 mod site;
+mod slice;
+mod sort;
+mod steps;
+mod trigonometry;
 mod unary;
+mod unavailable;
 
 pub use activation::*;
+pub use attention::*;
+pub use batch::*;
 pub use binary::*;
 pub(crate) use build::direct_arguments;
 pub use build::*;
 pub use channel_norm::*;
 pub use comparison::*;
 pub use convolution::*;
+pub use division::*;
+pub use einsum::*;
 pub use gather::*;
+pub use hyperbolic::*;
+pub use layout::*;
 pub use linear::*;
+pub use logic::*;
 pub use normalization::*;
+pub use pick::*;
 pub use pooling::*;
+pub use position::*;
+pub use quantize::*;
 pub use rearrange::*;
 pub use reduction::*;
+pub use resize::*;
+pub use scan::*;
+pub use scatter::*;
 pub(crate) use shape::resolve_shape;
 pub use shape::*;
 pub use site::Site;
 pub(crate) use site::resolve_axis;
+pub use slice::*;
+pub use sort::*;
+pub use trigonometry::*;
 pub use unary::*;
+pub use unavailable::*;
 
 use crate::autograd::Backward;
 use crate::lower::Arg;
-use crate::{Attribute, AttributeKind, AttributeSpec, DType, GraphError, Lowering, Tensor, Window};
+use crate::{
+    Argument, Array, Attribute, AttributeKind, AttributeSpec, DType, Graph, GraphError, Lowering, Tensor, TensorType, Window,
+};
 use aneforge_mil::ValueId;
 use aneforge_mil::op::Default;
 use std::sync::LazyLock;
@@ -182,32 +219,74 @@ pub enum Expected {
 /// The operators of this crate, by family.
 pub fn builtin() -> &'static [&'static GraphOp] {
     static ALL: LazyLock<Vec<&'static GraphOp>> = LazyLock::new(|| {
-        let families: [&[&GraphOp]; 13] = [
+        let families: [&[&GraphOp]; 30] = [
             unary::ALL,
+            trigonometry::ALL,
+            hyperbolic::ALL,
             activation::ALL,
             binary::ALL,
+            division::ALL,
             comparison::ALL,
+            logic::ALL,
             linear::ALL,
+            einsum::ALL,
+            attention::ALL,
             convolution::ALL,
             pooling::ALL,
             reduction::ALL,
+            scan::ALL,
+            position::ALL,
             normalization::ALL,
             channel_norm::ALL,
             shape::ALL,
+            slice::ALL,
             rearrange::ALL,
+            resize::ALL,
             gather::ALL,
+            pick::ALL,
+            scatter::ALL,
+            sort::ALL,
+            layout::ALL,
+            batch::ALL,
+            quantize::ALL,
+            unavailable::ALL,
         ];
         families.concat()
     });
     &ALL
 }
 
-/// The operator of this crate with that name.
+/// The operator of this crate that a name stands for: its own name, or another one that the Python package has for a use of it.
 pub fn find(name: &str) -> Option<&'static GraphOp> {
-    builtin().iter().copied().find(|op| op.name == name)
+    let named = |op: &&GraphOp| op.name == name;
+    let aliased = |op: &&GraphOp| op.aliases.iter().any(|alias| alias.0 == name);
+    builtin().iter().copied().find(named).or_else(|| builtin().iter().copied().find(aliased))
 }
 
+/// How a use is written here that has a name of its own in the Python package aneforge 0.4 or in MIL.
+pub fn written_here(name: &str) -> Option<&'static str> {
+    let aliases = builtin().iter().flat_map(|op| op.aliases);
+    aliases.chain(NODES).find(|alias| alias.0 == name).map(|alias| alias.1)
+}
+
+/// Names for what is no operator here.
+const NODES: &[(&str, &str)] = &[
+    ("const_array", "graph.values, graph.full, graph.constant or graph.weight: constants are nodes"),
+    ("fill", "graph.full(shape, value)"),
+    ("fill_like", "graph.full(x.shape()?, value)"),
+    ("range_1d", "graph.range(dtype, start, end, step)"),
+    ("reshape_like", "x.reshape to the shape of the other tensor, which is known"),
+    ("shape", "x.shape(), which is known while the graph is built"),
+    ("identity", "the tensor itself"),
+];
+
 impl GraphOp {
+    /// Whether a use can be legal at all. Operators that no engine has and that nothing composes are records too, whose only rule
+    /// says what to do in their place.
+    pub fn is_available(&self) -> bool {
+        self.constraints.iter().all(|constraint| constraint.label != unavailable::NEVER)
+    }
+
     /// Position of an input.
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|input| input.name == name)

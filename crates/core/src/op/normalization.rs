@@ -94,6 +94,7 @@ pub(super) fn same_types(s: &Site<'_>) -> bool {
 
 /// Layer normalisation.
 pub static LAYER_NORM: GraphOp = GraphOp {
+    aliases: &[("channel_layer_norm", "x.layer_norm(1, gamma, beta, epsilon): any axes can be normalised")],
     inputs: AFFINE,
     attributes: &[ints("axes", Default::Ints(&[-1])), float("epsilon", 1e-5)],
     constraints: &[

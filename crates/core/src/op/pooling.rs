@@ -72,10 +72,6 @@ const fn pool(name: &'static str, summary: &'static str, vjp: fn(&mut Backward<'
     GraphOp { attributes: ATTRIBUTES, constraints: RULES, lower: lower_pool, vjp: Vjp::Rule(vjp), ..direct(name, summary) }
 }
 
-fn refuse(b: &Backward<'_>, reason: &str) -> Tensor {
-    b.graph().failed(GraphError::NotDifferentiable { op: b.site().op.name, reason: reason.to_string() })
-}
-
 /// Largest value.
 pub static MAX_POOL: GraphOp = GraphOp {
     tolerance: 0.0,
@@ -88,6 +84,24 @@ pub static MAX_POOL: GraphOp = GraphOp {
             "by hand",
         ),
         Case::shape("tiles", &[drawn("x", &[2, 3, 4, 6])], &[("kernel_sizes", Default::Ints(&[2, 3]))], &[2, 3, 2, 2]),
+        Case::shape(
+            "overlapping_padded_unevenly",
+            &[drawn("x", &[1, 2, 6, 5])],
+            &[("kernel_sizes", Default::Ints(&[3, 2])), ("strides", Default::Ints(&[2, 1])), ("pad", Default::Ints(&[1, 0, 0, 1]))],
+            &[1, 2, 3, 5],
+        ),
+        Case::shape(
+            "last_window_over_the_edge",
+            &[drawn("x", &[1, 1, 5, 6])],
+            &[("kernel_sizes", Default::Ints(&[2, 2])), ("ceil_mode", Default::Flag(true))],
+            &[1, 1, 3, 3],
+        ),
+        Case::shape(
+            "gaps_between_windows",
+            &[drawn("x", &[1, 2, 8])],
+            &[("kernel_sizes", Default::Ints(&[2])), ("strides", Default::Ints(&[3]))],
+            &[1, 2, 3],
+        ),
     ],
     ..pool("max_pool", "The largest value under a sliding window.", |b| {
         let grad = max_pool_gradient(b);
@@ -95,27 +109,60 @@ pub static MAX_POOL: GraphOp = GraphOp {
     })
 };
 
-/// Windows that tile the input: each is an axis pair of a reshaped x, and tied maxima share the gradient evenly.
+/// For each tap of the window, the elements of x under it are compared with the largest ones; tied elements share the gradient
+/// evenly. Padding counts as the lowest number, which no window shows unless it sees nothing else.
 fn max_pool_gradient(b: &Backward<'_>) -> Tensor {
     let s = b.site();
-    let (shape, kernel) = (s.shape("x"), s.ints("kernel_sizes"));
-    let (&[batch, channels, height, width], &[tall, wide]) = (shape, kernel) else {
-        return refuse(b, "max_pool has a derivative for x with four axes only");
-    };
-    let (height, width) = (height as i64, width as i64);
-    let tiles = (s.ints("strides").is_empty() || s.ints("strides") == kernel) && height % tall == 0 && width % wide == 0;
-    if !tiles || s.ints("pad").iter().any(|&pad| pad != 0) {
-        return refuse(b, "max_pool has a derivative where its windows tile x; set strides to kernel_sizes and no padding");
+    let (shape, kernel, strides) = (s.shape("x").to_vec(), s.ints("kernel_sizes").to_vec(), strides(&s));
+    let pad = window(&s, "pad", 2 * kernel.len(), 0);
+    let y = b.output();
+    let Ok(positions) = y.shape() else { return y };
+    // How far the windows reach; what lies behind the last one is seen by none.
+    let (mut border, mut reach) = (vec![0; 4], vec![shape[0], shape[1]]);
+    for (axis, &size) in kernel.iter().enumerate() {
+        let end = (positions[axis + 2] as i64 - 1) * strides[axis] + size;
+        let behind = (end - pad[2 * axis] - shape[axis + 2] as i64).max(0);
+        border.extend([pad[2 * axis], behind]);
+        reach.push((pad[2 * axis] + shape[axis + 2] as i64 + behind) as usize);
     }
-    let planes = (batch * channels) as i64;
-    let tiled = b.input("x").reshape(&[planes, height / tall, tall, width / wide, wide]);
-    let per_window = [planes, height / tall, 1, width / wide, 1];
-    let hit = tiled.equal(&b.output().reshape(&per_window));
-    let zero = tiled.constant_like(0.0);
-    let ties = hit.select(&tiled.constant_like(1.0), &zero).reduce_sum([2, 4], true);
-    let share = b.grad().reshape(&per_window).real_div(&ties);
-    let all: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
-    hit.select(&share, &zero).reshape(&all)
+    let padded = b.input("x").pad(&border, -65504.0);
+    let mut stride = vec![1, 1];
+    stride.extend_from_slice(&strides);
+    let taps: Vec<(Vec<i64>, Vec<i64>)> = taps(&kernel)
+        .map(|tap| {
+            let (mut begin, mut end) = (vec![0, 0], vec![shape[0] as i64, shape[1] as i64]);
+            for (axis, &at) in tap.iter().enumerate() {
+                begin.push(at);
+                end.push(at + (positions[axis + 2] as i64 - 1) * strides[axis] + 1);
+            }
+            (begin, end)
+        })
+        .collect();
+    let (one, zero) = (y.constant_like(1.0), y.constant_like(0.0));
+    let hits: Vec<Tensor> = taps.iter().map(|(begin, end)| padded.slice_by_index(begin, end, &stride).equal(&y)).collect();
+    let count = |hit: &Tensor| hit.select(&one, &zero);
+    let Some(ties) = hits.iter().map(count).reduce(|sum, hit| sum.add(&hit)) else { return y };
+    let share = b.grad().real_div(&ties);
+    let spread =
+        |(hit, (begin, end)): (&Tensor, &(Vec<i64>, Vec<i64>))| hit.select(&share, &zero).slice_spread(&reach, begin, end, &stride);
+    let Some(grad) = hits.iter().zip(&taps).map(spread).reduce(|sum, part| sum.add(&part)) else { return y };
+    let begin: Vec<i64> = border.iter().step_by(2).copied().collect();
+    grad.slice_by_size(&begin, &shape.iter().map(|&extent| extent as i64).collect::<Vec<_>>())
+}
+
+/// All places under a window, row by row.
+fn taps(kernel: &[i64]) -> impl Iterator<Item = Vec<i64>> + use<'_> {
+    (0..kernel.iter().product::<i64>()).map(move |mut index| {
+        let mut tap = vec![0; kernel.len()];
+        for (at, &size) in tap.iter_mut().zip(kernel).rev() {
+            (*at, index) = (index % size, index / size);
+        }
+        tap
+    })
+}
+
+fn strides(s: &Site<'_>) -> Vec<i64> {
+    if s.ints("strides").is_empty() { s.ints("kernel_sizes").to_vec() } else { s.ints("strides").to_vec() }
 }
 
 /// Mean.
@@ -135,6 +182,23 @@ pub static AVG_POOL: GraphOp = GraphOp {
             &[("kernel_sizes", Default::Ints(&[3, 3])), ("strides", Default::Ints(&[2, 1])), ("pad", Default::Ints(&[1, 1, 1, 1]))],
             &[2, 3, 3, 4],
         ),
+        Case::shape(
+            "padding_left_out",
+            &[drawn("x", &[1, 2, 5, 4])],
+            &[
+                ("kernel_sizes", Default::Ints(&[3, 2])),
+                ("strides", Default::Ints(&[2, 2])),
+                ("pad", Default::Ints(&[1, 1, 0, 1])),
+                ("exclude_padding_from_average", Default::Flag(true)),
+            ],
+            &[1, 2, 3, 2],
+        ),
+        Case::shape(
+            "last_window_over_the_edge",
+            &[drawn("x", &[1, 1, 5, 6])],
+            &[("kernel_sizes", Default::Ints(&[3, 4])), ("strides", Default::Ints(&[2, 4])), ("ceil_mode", Default::Flag(true))],
+            &[1, 1, 2, 2],
+        ),
     ],
     ..pool("avg_pool", "The mean under a sliding window.", |b| {
         let grad = avg_pool_gradient(b);
@@ -142,19 +206,40 @@ pub static AVG_POOL: GraphOp = GraphOp {
     })
 };
 
-/// Each mean spreads its gradient evenly: a transposed depthwise convolution with a constant kernel.
+/// Each mean spreads its gradient evenly over the elements that it counts.
 fn avg_pool_gradient(b: &Backward<'_>) -> Tensor {
     let s = b.site();
-    let (shape, kernel) = (s.shape("x").to_vec(), s.ints("kernel_sizes"));
-    let padded = s.ints("pad").iter().any(|&pad| pad != 0);
-    if s.flag("ceil_mode") || (padded && s.flag("exclude_padding_from_average")) {
-        return refuse(
-            b,
-            "avg_pool has a derivative where all windows hold as many elements; drop ceil_mode or the exclusion of padding",
-        );
+    let (kernel, strides, grad) = (s.ints("kernel_sizes"), strides(&s), b.grad());
+    let pad = window(&s, "pad", 2 * kernel.len(), 0);
+    let Ok(positions) = grad.shape() else { return grad };
+    let exclude = s.flag("exclude_padding_from_average");
+    // How many elements the window at a position of an axis counts: those of x, or those of padded x.
+    let counted = |axis: usize, position: usize| {
+        let (start, before) = (position as i64 * strides[axis], pad[2 * axis]);
+        let end = before + s.shape("x")[axis + 2] as i64;
+        if exclude {
+            (start + kernel[axis]).min(end) - start.max(before)
+        } else {
+            (start + kernel[axis]).min(end + pad[2 * axis + 1]) - start
+        }
+    };
+    let mut rates = vec![1.0];
+    let mut shape = vec![1, 1];
+    for (axis, &extent) in positions[2..].iter().enumerate() {
+        shape.push(extent);
+        rates = rates.iter().flat_map(|rate| (0..extent).map(move |at| rate / counted(axis, at) as f64)).collect();
     }
+    let even = rates.iter().all(|rate| *rate == rates[0]);
+    let rates = if even { grad.constant_like(rates[0]) } else { b.graph().values(s.dtype("x"), &shape, &rates) };
+    spread_evenly(b, &grad.mul(&rates))
+}
+
+/// Each element of a tensor like the result, added to every element of x under its window.
+fn spread_evenly(b: &Backward<'_>, part: &Tensor) -> Tensor {
+    let s = b.site();
+    let (shape, kernel) = (s.shape("x").to_vec(), s.ints("kernel_sizes"));
     let spread = Window {
-        strides: if s.ints("strides").is_empty() { kernel.to_vec() } else { s.ints("strides").to_vec() },
+        strides: strides(&s),
         pad: window(&s, "pad", 2 * kernel.len(), 0),
         dilations: vec![1; kernel.len()],
         groups: shape[1] as i64,
@@ -162,9 +247,32 @@ fn avg_pool_gradient(b: &Backward<'_>) -> Tensor {
     };
     let mut weight = vec![shape[1], 1];
     weight.extend(kernel.iter().map(|&size| size as usize));
-    let taps: i64 = kernel.iter().product();
-    let weight = b.graph().full(&weight, 1.0 / taps as f64);
-    spread_back(&b.grad(), &weight, &spread, &shape)
+    spread_back(part, &b.graph().full(&weight, 1.0), &spread, &shape)
 }
 
-pub(super) const ALL: &[&GraphOp] = &[&MAX_POOL, &AVG_POOL];
+/// Euclidean length.
+pub static L2_POOL: GraphOp = GraphOp {
+    cases: &[
+        Case::values(
+            "pairs",
+            &[given("x", &[1, 1, 1, 4], &[3.0, 4.0, 5.0, 12.0])],
+            &[("kernel_sizes", Default::Ints(&[1, 2]))],
+            (&[1, 1, 1, 2], &[5.0, 13.0]),
+            "by hand",
+        ),
+        Case::shape(
+            "overlapping",
+            &[drawn("x", &[1, 2, 5, 4])],
+            &[("kernel_sizes", Default::Ints(&[3, 2])), ("strides", Default::Ints(&[2, 1]))],
+            &[1, 2, 2, 3],
+        ),
+    ],
+    ..pool("l2_pool", "The root of the sum of squares under a sliding window.", |b| {
+        // Windows of zeros have length 0 and, by convention, gradient 0.
+        let share = b.grad().real_div(&b.output().threshold(2f64.powi(-14)));
+        let grad = b.input("x").mul(&spread_evenly(b, &share));
+        b.give("x", grad);
+    })
+};
+
+pub(super) const ALL: &[&GraphOp] = &[&MAX_POOL, &AVG_POOL, &L2_POOL];

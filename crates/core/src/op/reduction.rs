@@ -2,14 +2,14 @@
 
 use super::*;
 
-const ATTRIBUTES: &[AttributeSpec] = &[ints("axes", Default::Required), flag("keep_dims", true)];
-const RULES: &[Constraint] = &[rule(
+pub(super) const ATTRIBUTES: &[AttributeSpec] = &[ints("axes", Default::Required), flag("keep_dims", true)];
+pub(super) const RULES: &[Constraint] = &[rule(
     "C1",
     "axes are distinct axes of x, at least one",
     |s| s.axes("axes", s.rank("x")).is_some_and(|axes| !axes.is_empty()),
     Case::refused(&[drawn("x", &[2, 3])], &[("axes", Default::Ints(&[2]))]),
 )];
-const CASES: &[Case] = &[
+pub(super) const CASES: &[Case] = &[
     Case::shape("last_axis_kept", &[drawn("x", &[2, 3, 4])], &[("axes", Default::Ints(&[-1]))], &[2, 3, 1]),
     Case::shape(
         "outer_axes_dropped",
@@ -30,7 +30,7 @@ const fn reduce(name: &'static str, summary: &'static str, vjp: fn(&mut Backward
 }
 
 /// A tensor of the result's shape with the reduced axes put back as extents of 1.
-fn kept(b: &Backward<'_>, tensor: &Tensor) -> Tensor {
+pub(super) fn kept(b: &Backward<'_>, tensor: &Tensor) -> Tensor {
     let s = b.site();
     let axes = s.axes("axes", s.rank("x")).unwrap_or_default();
     let shape: Vec<i64> =

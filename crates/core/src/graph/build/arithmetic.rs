@@ -34,6 +34,8 @@ reductions! {
     reduce_l2_norm => REDUCE_L2_NORM;
     /// Sum of squares over axes.
     reduce_sum_square = sum_square => REDUCE_SUM_SQUARE;
+    /// Product over axes.
+    reduce_prod => REDUCE_PROD;
     /// Logarithm of the sum over axes.
     reduce_log_sum = log_sum => REDUCE_LOG_SUM;
     /// Logarithm of the sum of exponentials over axes.

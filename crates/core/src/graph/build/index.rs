@@ -10,13 +10,13 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToIncl
 pub enum Index {
     /// One place; the axis disappears.
     At(i64),
-    /// From a place up to, not including, another one, every `step`.
+    /// From a place towards another one, which is left out, every `step`.
     Range {
-        /// First place, the axis' beginning where absent.
+        /// First place; where absent, the axis' beginning, or its end with a negative step.
         from: Option<i64>,
-        /// Place behind the last one, the axis' end where absent.
+        /// Place behind the last one; where absent, the axis' end, or its beginning with a negative step.
         to: Option<i64>,
-        /// Step; only 1 is supported.
+        /// Distance of the places taken, negative to go backwards; not 0.
         step: i64,
     },
 }
@@ -28,6 +28,15 @@ pub trait IntoIndices {
 }
 
 impl Index {
+    /// The range in steps: `Index::from(..).step_by(-1)` takes an axis backwards, as `::-1` does in Python.
+    #[must_use]
+    pub fn step_by(self, step: i64) -> Self {
+        match self {
+            Self::At(_) => self,
+            Self::Range { from, to, .. } => Self::Range { from, to, step },
+        }
+    }
+
     fn range(from: Option<i64>, to: Option<i64>) -> Self {
         Self::Range { from, to, step: 1 }
     }
@@ -118,14 +127,22 @@ impl Tensor {
     /// A part: `x.get((.., 1..3, 0))` takes everything along the first axis, two places of the second and one of the third, which
     /// disappears. Axes without an index are taken whole.
     ///
-    /// Lowers to `slice_by_size`, and `squeeze` for integers. Steps other than 1 are an error: use `reverse` or `take`.
+    /// Lowers to `slice_by_size`, or `slice_by_index` where a step is not 1, and `squeeze` for integers.
     pub fn get(&self, indices: impl IntoIndices) -> Tensor {
         let Ok(shape) = self.shape() else { return self.clone() };
-        match block(shape, &indices.into_indices()) {
-            Ok((begin, size, dropped)) => {
-                let whole = size.iter().zip(shape).all(|(&size, &extent)| size == extent as i64);
-                let part = if whole { self.clone() } else { self.slice_by_size(&begin, &size) };
-                if dropped.is_empty() { part } else { part.squeeze(dropped) }
+        match part(shape, &indices.into_indices()) {
+            Ok(Part { begin, end, step, dropped }) => {
+                let whole =
+                    shape.iter().zip(begin.iter().zip(&end)).all(|(&extent, (&begin, &end))| begin == 0 && end == extent as i64);
+                let taken = if step.iter().any(|&step| step != 1) {
+                    self.slice_by_index(&begin, &end, &step)
+                } else if whole {
+                    self.clone()
+                } else {
+                    let size: Vec<i64> = begin.iter().zip(&end).map(|(begin, end)| end - begin).collect();
+                    self.slice_by_size(&begin, &size)
+                };
+                if dropped.is_empty() { taken } else { taken.squeeze(dropped) }
             }
             Err(problem) => {
                 let got = format!("x has shape {}", DisplayShape(shape));
@@ -139,41 +156,48 @@ impl Tensor {
     }
 }
 
-type Block = (Vec<i64>, Vec<i64>, Vec<i64>);
+/// What is taken of each axis, and the axes that disappear.
+struct Part {
+    begin: Vec<i64>,
+    end: Vec<i64>,
+    step: Vec<i64>,
+    dropped: Vec<i64>,
+}
 
-/// Where the part begins, its size, and the axes that disappear.
-fn block(shape: &[usize], indices: &[Index]) -> Result<Block, String> {
+fn part(shape: &[usize], indices: &[Index]) -> Result<Part, String> {
     if indices.len() > shape.len() {
         return Err(format!("has {} entries, the tensor {} axes", indices.len(), shape.len()));
     }
-    let (mut begin, mut size, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
+    let mut part = Part { begin: Vec::new(), end: Vec::new(), step: Vec::new(), dropped: Vec::new() };
     for (axis, &extent) in shape.iter().enumerate() {
         let extent = extent as i64;
-        let front = |place: i64| if place < 0 { place + extent } else { place };
-        match indices.get(axis).copied().unwrap_or(Index::range(None, None)) {
+        let front = |place: i64| if place < 0 { place.saturating_add(extent) } else { place };
+        let (begin, end, step) = match indices.get(axis).copied().unwrap_or(Index::range(None, None)) {
             Index::At(place) => {
                 let at = front(place);
                 if !(0..extent).contains(&at) {
                     return Err(format!("{place} is outside axis {axis} of extent {extent}"));
                 }
-                begin.push(at);
-                size.push(1);
-                dropped.push(axis as i64);
+                part.dropped.push(axis as i64);
+                (at, at + 1, 1)
             }
-            Index::Range { step, .. } if step != 1 => {
-                return Err(format!("step {step} on axis {axis} is not supported; use reverse, take or a strided pool"));
+            Index::Range { step: 0, .. } => return Err(format!("has step 0 on axis {axis}")),
+            // Bounds past the ends are cut to them, as in Python.
+            Index::Range { from, to, step } if step > 0 => {
+                (front(from.unwrap_or(0)).clamp(0, extent), to.map_or(extent, front).clamp(0, extent), step)
             }
-            Index::Range { from, to, .. } => {
-                // Bounds past the end are cut to it, as in Python.
-                let from = front(from.unwrap_or(0)).clamp(0, extent);
-                let to = to.map_or(extent, front).clamp(0, extent);
-                if from >= to {
-                    return Err(format!("takes nothing of axis {axis} of extent {extent}"));
-                }
-                begin.push(from);
-                size.push(to - from);
+            Index::Range { from, to, step } => {
+                let end = to.map_or(-1, front).clamp(-1, extent - 1);
+                // The place before the first one has no index of its own; the open end says the same.
+                (front(from.unwrap_or(-1)).clamp(-1, extent - 1), if end == -1 { i64::MIN } else { end }, step)
             }
+        };
+        if (step > 0 && begin >= end) || (step < 0 && begin <= end.max(-1)) {
+            return Err(format!("takes nothing of axis {axis} of extent {extent}"));
         }
+        part.begin.push(begin);
+        part.end.push(end);
+        part.step.push(step);
     }
-    Ok((begin, size, dropped))
+    Ok(part)
 }

@@ -8,12 +8,14 @@ use crate::op::{self, GraphOp};
 impl Tensor {
     /// Convolution of `[batch, in, spatial...]` with `weight` (`[out, in / groups, kernel...]`), plus `bias` (`[out]`).
     pub fn conv(&self, weight: &Tensor, bias: Option<&Tensor>, window: &Window) -> Tensor {
-        self.convolve(&op::CONV, weight, bias, window)
+        self.convolve(&op::CONV, weight, bias, window, &[])
     }
 
     /// Transposed convolution with `weight` (`[in, out / groups, kernel...]`), plus `bias` (`[out]`).
     pub fn conv_transpose(&self, weight: &Tensor, bias: Option<&Tensor>, window: &Window) -> Tensor {
-        self.convolve(&op::CONV_TRANSPOSE, weight, bias, window)
+        let spatial = self.rank().unwrap_or(4).saturating_sub(2);
+        let extra = Window::spread(&window.output_padding, spatial, 0);
+        self.convolve(&op::CONV_TRANSPOSE, weight, bias, window, &[("output_padding", extra.into())])
     }
 
     /// Largest value under a sliding window.
@@ -24,6 +26,11 @@ impl Tensor {
     /// Mean under a sliding window.
     pub fn avg_pool(&self, window: &Window) -> Tensor {
         self.pool(&op::AVG_POOL, window, &[("exclude_padding_from_average", window.exclude_padding.into())])
+    }
+
+    /// Root of the sum of squares under a sliding window.
+    pub fn l2_pool(&self, window: &Window) -> Tensor {
+        self.pool(&op::L2_POOL, window, &[])
     }
 
     /// Layer normalisation over `axes`, with `gamma` and `beta` of the extents there.
@@ -77,14 +84,22 @@ impl Tensor {
         self.graph().apply_one(op, &inputs, attributes)
     }
 
-    fn convolve(&self, op: &'static GraphOp, weight: &Tensor, bias: Option<&Tensor>, window: &Window) -> Tensor {
+    fn convolve(
+        &self,
+        op: &'static GraphOp,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        window: &Window,
+        more: &[(&str, Attribute)],
+    ) -> Tensor {
         let spatial = self.rank().unwrap_or(4).saturating_sub(2);
-        let attributes = [
+        let mut attributes: Vec<(&str, Attribute)> = vec![
             ("strides", Window::spread(&window.strides, spatial, 1).into()),
             ("pad", Window::spread(&window.pad, 2 * spatial, 0).into()),
             ("dilations", Window::spread(&window.dilations, spatial, 1).into()),
             ("groups", window.groups.into()),
         ];
+        attributes.extend_from_slice(more);
         self.graph().apply_one(op, &[Argument::One(self), Argument::One(weight), bias.into()], &attributes)
     }
 

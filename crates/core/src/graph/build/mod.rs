@@ -6,9 +6,12 @@ mod functions;
 mod index;
 mod layers;
 mod operators;
+mod places;
 mod shapes;
+mod special;
 mod window;
 
 pub use functions::{Heads, attention, concat, mha, stack};
 pub use index::{Index, IntoIndices};
+pub use special::einsum;
 pub use window::Window;

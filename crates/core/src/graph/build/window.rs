@@ -14,6 +14,8 @@ pub struct Window {
     pub dilations: Vec<i64>,
     /// Groups of a convolution.
     pub groups: i64,
+    /// Elements added behind each spatial axis of a transposed convolution, fewer than its stride.
+    pub output_padding: Vec<i64>,
     /// A pool's last window may hang over the edge.
     pub ceil_mode: bool,
     /// A mean leaves padding out.
@@ -28,6 +30,7 @@ impl Default for Window {
             pad: Vec::new(),
             dilations: Vec::new(),
             groups: 1,
+            output_padding: Vec::new(),
             ceil_mode: false,
             exclude_padding: false,
         }
@@ -79,6 +82,13 @@ impl Window {
     #[must_use]
     pub fn groups(mut self, groups: i64) -> Self {
         self.groups = groups;
+        self
+    }
+
+    /// The same number of elements added behind every spatial axis of a transposed convolution.
+    #[must_use]
+    pub fn output_padding(mut self, extra: i64) -> Self {
+        self.output_padding = vec![extra];
         self
     }
 

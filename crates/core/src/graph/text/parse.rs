@@ -68,7 +68,10 @@ impl Reader<'_> {
                 let own = self.operators.iter().copied().find(|op| op.name == name);
                 match own.or_else(|| op::find(name)) {
                     Some(op) => self.apply(cursor, op, start)?,
-                    None => return cursor.fail_at(start, format!("there is no operator {name:?}; `aneforge ops` lists them")),
+                    None => match op::written_here(name) {
+                        Some(here) => return cursor.fail_at(start, format!("{name:?} is written as {here}")),
+                        None => return cursor.fail_at(start, format!("there is no operator {name:?}; `aneforge ops` lists them")),
+                    },
                 }
             }
         };
