@@ -10,6 +10,7 @@ pub const PASSES: &[Pass] = &[
     canonicalise::FOLD,
     canonicalise::IDENTITY,
     canonicalise::DUPLICATE,
+    legalise::SINE,
     legalise::ROUND,
     legalise::SOFTPLUS,
     legalise::SQUARE,

@@ -36,7 +36,8 @@ pub use autograd::backward;
 pub use error::GraphError;
 pub use evaluate::{EvaluateError, evaluate};
 pub use graph::{
-    Argument, Axes, Graph, GraphText, Heads, Index, IntoIndices, Tensor, Window, attention, concat, einsum, mha, stack,
+    Argument, Axes, Graph, GraphText, Heads, Index, IntoIndices, Tensor, Window, attention, concat, cross_attention, einsum, geglu,
+    mha, stack,
 };
 pub use host::{HostArray, HostError};
 pub use lower::{Arg, LowerOptions, Lowering, lower, lower_with};

@@ -5,8 +5,8 @@ mod support;
 
 use aneforge_core::op::{GraphOp, Vjp, X, direct};
 use aneforge_core::{
-    Argument, Array, DType, Graph, GraphError, Heads, Target, Tensor, TensorType, Weight, Window, attention, backward, concat,
-    evaluate, lower, mha,
+    Argument, Array, DType, Graph, GraphError, Heads, Index, Target, Tensor, TensorType, Weight, Window, attention, backward,
+    concat, cross_attention, evaluate, geglu, lower, mha,
 };
 use half::f16;
 
@@ -61,8 +61,49 @@ fn indices_that_cannot_be_taken_are_explained() {
     assert!(message(&x.get((2,))).contains("2 is outside axis 0 of extent 2; x has shape [2, 3]"));
     assert!(message(&x.get((.., 3..))).contains("takes nothing of axis 1"));
     assert!(message(&x.get((0, 0, 0))).contains("has 3 entries, the tensor 2 axes"));
-    let backwards = aneforge_core::Index::Range { from: None, to: None, step: -1 };
-    assert!(message(&x.get([backwards])).contains("step -1 on axis 0 is not supported; use reverse"));
+    assert!(message(&x.get([Index::from(..).step_by(0)])).contains("has step 0 on axis 0"));
+    assert!(message(&x.get((.., Index::from(0..2).step_by(-1)))).contains("takes nothing of axis 1"));
+}
+
+#[test]
+fn ranges_have_steps_in_both_directions() {
+    let graph = Graph::new();
+    let x = input(&graph, "x", &[2, 5]);
+    let array = Array::new(DType::Fp16, [2, 5], (0..10).map(f64::from).collect());
+    let taken = |part: &Tensor| run(part, std::slice::from_ref(&array));
+    // As numpy has x[:, ::2], x[::-1, -2:0:-2], x[1, 3::-3].
+    assert_eq!(taken(&x.get((.., Index::from(..).step_by(2)))), [0.0, 2.0, 4.0, 5.0, 7.0, 9.0]);
+    assert_eq!(taken(&x.get((Index::from(..).step_by(-1), Index::from(-2..0).step_by(-2)))), [8.0, 6.0, 3.0, 1.0]);
+    assert_eq!(taken(&x.get((1, Index::from(3..).step_by(-3)))), [8.0, 5.0]);
+    assert!(x.get((.., Index::from(..).step_by(1))).is_same(&x));
+}
+
+#[test]
+fn heads_of_another_context_and_gated_units_are_their_definitions() {
+    let graph = Graph::new();
+    let x = input(&graph, "x", &[1, 2]);
+    let weight = graph.values(DType::Fp16, &[4, 2], &[1.0, 0.0, 0.0, 1.0, 0.5, 0.0, 0.0, -1.0]);
+    let bias = graph.values(DType::Fp16, &[4], &[0.0, 1.0, 0.0, 0.0]);
+    let gated = run(&geglu(&x, &weight, Some(&bias)), &[Array::new(DType::Fp16, [1, 2], vec![2.0, -1.0])]);
+    // x (1 + erf(x / sqrt 2)) / 2 is 0.841344746 at 1.
+    assert!((gated[0] - 2.0 * 0.8413447460685429).abs() < 1e-9, "{gated:?}");
+    assert_eq!(gated[1], 0.0);
+    let context = input(&graph, "context", &[3, 6]);
+    let (wide, narrow) = (graph.full(&[2, 2], 0.5), graph.full(&[2, 6], 0.25));
+    let weights = Heads { query: (&wide, None), key: (&narrow, None), value: (&narrow, None), output: (&wide, None), heads: 1 };
+    assert_eq!(cross_attention(&x, &context, &weights).shape().unwrap(), [1, 2]);
+}
+
+#[test]
+fn what_no_engine_has_says_what_to_do() {
+    let graph = Graph::new();
+    let x = input(&graph, "x", &[3]);
+    let error = message(&graph.apply_one(&aneforge_core::op::NON_ZERO, &[Argument::Many(std::slice::from_ref(&x))], &[]));
+    assert!(error.contains("non_zero") && error.contains("depend on data") && error.contains("select"), "{error}");
+    let twice = graph.values(DType::Int32, &[2], &[1.0, 1.0]);
+    assert!(message(&x.scatter(&twice, &x.get((0..2,)), 0, "update")).contains("names a place twice"));
+    let outside = graph.values(DType::Int32, &[1], &[3.0]);
+    assert!(message(&x.scatter(&outside, &x.get((0..1,)), 0, "add")).contains("place 3 of an axis of extent 3"));
 }
 
 #[test]

@@ -2,35 +2,14 @@
 //! with every intermediate rounded to fp16, which is harsher than any device.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use aneforge_core::{Array, Body, DType, Graph, Target, Tensor, lower};
-use aneforge_mil::op::Arguments;
-use aneforge_mil::{Constant, ValueKind};
+#[path = "support/rounded.rs"]
+mod rounded;
+
+use aneforge_core::{Array, DType, Graph, Target, Tensor, lower};
 
 fn run_in_fp16(output: &Tensor, input: &Array) -> Vec<f64> {
-    let body: Body = lower(&[("y".to_string(), output.clone())], Target::Generic).unwrap();
-    let mut values: Vec<Option<Array>> = vec![None; body.values.len()];
-    for (index, value) in body.values.iter().enumerate() {
-        match &value.kind {
-            ValueKind::Input => values[index] = Some(input.clone()),
-            ValueKind::Constant(constant) => values[index] = constant.to_array(&value.ty),
-            ValueKind::State | ValueKind::Result { .. } => {}
-        }
-    }
-    for operation in &body.operations {
-        let mut ports = body.argument_ports(&operation.arguments);
-        for (port, operand) in ports.iter_mut().zip(&operation.arguments) {
-            for (argument, id) in port.iter_mut().zip(operand.values()) {
-                if !matches!(body.constant(*id), Some(Constant::Text(_))) {
-                    argument.value = values[id.index()].clone();
-                }
-            }
-        }
-        let results = (operation.op.meaning)(&Arguments::checked(operation.op, &ports).unwrap()).unwrap();
-        for (id, result) in operation.outputs.iter().zip(results) {
-            values[id.index()] = Some(result.rounded());
-        }
-    }
-    values[body.outputs[0].value.index()].take().unwrap().data
+    let body = lower(&[("y".to_string(), output.clone())], Target::Generic).unwrap();
+    rounded::run(&body, std::slice::from_ref(input))
 }
 
 /// x minus its mean, over the root of variance plus epsilon, in f64.

@@ -16,7 +16,7 @@ fn mil_text_of_every_example_is_as_committed() {
     let update = std::env::var_os("ANEFORGE_UPDATE_SNAPSHOTS").is_some();
     let mut changed = Vec::new();
     let mut expected = Vec::new();
-    for op in builtin() {
+    for op in builtin().iter().filter(|op| op.is_available()) {
         let mut text = String::new();
         for case in op.cases {
             let body = build(op, case).body().unwrap();

@@ -3,6 +3,7 @@
 use crate::CompileError;
 use crate::rewrite::one;
 use aneforge_core::{Chip, Target};
+use aneforge_mil::op::{FAMILIES, Standing};
 use aneforge_mil::{Body, Operation, TensorType, ValueId};
 
 /// Checks a legalised body against the limits of the target's chip; `generic` has none.
@@ -21,6 +22,7 @@ pub fn check(body: &Body, target: &Target) -> Result<(), CompileError> {
         for &output in &operation.outputs {
             extents(body, chip, operation.op.name, output)?;
         }
+        present(body, chip, operation)?;
         kernel(body, chip, operation)?;
     }
     Ok(())
@@ -38,9 +40,30 @@ fn extents(body: &Body, chip: &Chip, op: &'static str, id: ValueId) -> Result<()
     }
 }
 
+/// Whether the chip has the operator: natively, or folded and bridged by its compiler.
+fn present(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), CompileError> {
+    let support = &operation.op.support;
+    let newest = support.families.len() - 1;
+    let place = FAMILIES.iter().rposition(|&family| family <= chip.family.number()).unwrap_or(newest);
+    let standing = support.families[place];
+    let (Standing::Gated | Standing::Absent, Some(&output)) = (standing, operation.outputs.first()) else { return Ok(()) };
+    let rule = match support.native_from() {
+        Some(family) => format!("the operator is {standing} here and native from A{family} on"),
+        None => format!("the operator is {standing} on every engine"),
+    };
+    let remedy = "compose it of operators that the chip has, choose a later chip, or compute it on the host";
+    Err(limit_error(body, chip, operation.op.name, output, body.ty(output), rule, remedy))
+}
+
 fn kernel(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), CompileError> {
     let Some(weight) = one(operation, "weight").filter(|_| operation.op.name.starts_with("conv")) else { return Ok(()) };
     let ty = body.ty(weight);
+    // Listed by the compiler, refused by its code generator on every device: ANE guide, arXiv 2606.22283.
+    if let (5, Some(&output)) = (ty.rank(), operation.outputs.first()) {
+        let rule = "the convolution has three spatial axes, which no chip can be made to run".to_string();
+        let remedy = "sum convolutions of two axes over the places of the third kernel axis";
+        return Err(limit_error(body, chip, operation.op.name, output, ty, rule, remedy));
+    }
     match (ty.shape.last(), operation.outputs.first()) {
         (Some(&width), Some(&output)) if ty.rank() >= 3 && width > chip.max_kernel_width => {
             let rule = format!("the kernel is {width} wide, the limit is {}", chip.max_kernel_width);

@@ -9,6 +9,7 @@ mod limits;
 mod output;
 mod round;
 mod scalar;
+mod sine;
 mod softplus;
 
 pub use arithmetic::{SQUARE, ZERO_PRODUCT};
@@ -17,6 +18,7 @@ pub use limits::check as check_limits;
 pub use output::MADE_OUTPUTS;
 pub use round::ROUND;
 pub use scalar::SCALAR_AFTER_ROUNDING;
+pub use sine::SINE;
 pub use softplus::SOFTPLUS;
 
 use aneforge_core::Target;

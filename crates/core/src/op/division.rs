@@ -49,8 +49,8 @@ pub static MOD: GraphOp = GraphOp {
     ],
     ..binary::pair(
         "mod",
-        "x - y floor(x / y): exact where y floor(x / y) is an fp16 number, as for integers up to 2048, else off by the rounding of \
-         that product.",
+        "x - y floor(x / y): exact where y floor(x / y) is an fp16 number, as whole numbers up to 2048 are, else off by the \
+         rounding of that product.",
         |b| {
             let (x, y, grad) = (b.input("x"), b.input("y"), b.grad());
             if b.wants("y") {

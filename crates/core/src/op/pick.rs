@@ -165,6 +165,10 @@ fn scatter_coordinates(part: &Tensor, indices: &Tensor, shape: &[usize]) -> Tens
     let table = indices.reshape(&[-1, depth as i64]);
     for (axis, &extent) in lead.iter().enumerate() {
         let column = table.get((.., axis as i64));
+        let Ok(dtype) = column.dtype() else { return column };
+        // Places that count from the end, counted from the front.
+        let behind = column.less(&column.constant_like(0.0)).cast(dtype);
+        let column = column.add(&behind.scale(extent as f64));
         flat = Some(match flat {
             Some(outer) => outer.scale(extent as f64).add(&column),
             None => column,

@@ -150,17 +150,6 @@ pub static SCATTER: GraphOp = GraphOp {
             (&[2, 3], &[0.0, 10.0, 2.0, 3.0, 20.0, 5.0]),
             "by hand",
         ),
-        Case::values(
-            "the_larger_one_stays",
-            &[
-                given("data", &[3], &[0.0, 5.0, 2.0]),
-                given("indices", &[3], &[1.0, 2.0, 2.0]).of(DType::Int32).fixed(),
-                given("updates", &[3], &[1.0, 3.0, 7.0]),
-            ],
-            &[("mode", Default::Text("max"))],
-            (&[3], &[0.0, 5.0, 7.0]),
-            "numpy.maximum.at",
-        ),
     ],
     ..scattering(
         "scatter",

@@ -74,7 +74,7 @@ pub static ASIN: GraphOp = GraphOp {
     )],
     ..angle(
         "asin",
-        "The angle in radians whose sine is x, for x from -1 to 1; within 2e-3 of it, relative.",
+        "The angle in radians whose sine is x, for x from -1 to 1; within 3e-3 of it, relative.",
         |l, s| {
             let x = s.value("x")?;
             let mut steps = Steps::new(l, x);

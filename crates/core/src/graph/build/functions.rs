@@ -70,3 +70,19 @@ pub fn mha(x: &Tensor, context: &Tensor, weights: &Heads<'_>, mask: Option<&Tens
     let joined = if rank == 2 { mixed.reshape(&[rows[1], -1]) } else { mixed.reshape(&[rows[0], rows[1], -1]) };
     joined.linear(weights.output.0, weights.output.1)
 }
+
+/// Attention of `x` (`[queries, width]`) to a `context` of another width (`[keys, context width]`), with a batch axis before both
+/// where there is one: [`mha`] without a mask, whose key and value layers take the context's width.
+pub fn cross_attention(x: &Tensor, context: &Tensor, weights: &Heads<'_>) -> Tensor {
+    mha(x, context, weights, None)
+}
+
+/// Gated linear unit with a Gaussian gate: `value * gelu(gate)`, both halves of one dense layer with `weight` `[2 inner, width]` and
+/// `bias` `[2 inner]`; the value is the first half.
+pub fn geglu(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+    let halves = x.linear(weight, bias).split(2, -1);
+    match halves.as_slice() {
+        [value, gate] => value.mul(&gate.gelu("EXACT")),
+        _ => x.clone(),
+    }
+}

@@ -11,7 +11,7 @@ mod shapes;
 mod special;
 mod window;
 
-pub use functions::{Heads, attention, concat, mha, stack};
+pub use functions::{Heads, attention, concat, cross_attention, geglu, mha, stack};
 pub use index::{Index, IntoIndices};
 pub use special::einsum;
 pub use window::Window;
