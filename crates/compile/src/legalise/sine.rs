@@ -40,6 +40,9 @@ const COSINE_TAIL: [f64; 3] = [-0.499988, 0.04158114, -0.001297769];
 const PI: [f64; 3] = [3.125, 0.0166015625, -8.908910206761537e-6];
 /// pi in two pieces, of which the first is exact times -1, 0 and 1.
 const PI_ONCE: [f64; 2] = [3.140625, 9.676535897932e-4];
+/// The number below 1/2 whose sum with itself is the one below 1: with 1/2, an argument just below 32 would round up to a digit and
+/// leave a rest just above 32, where fp16 is coarser.
+const BELOW_HALF: f64 = 0.5 - 1.0 / 4096.0;
 /// 64 / pi and 2048 / pi, each modulo 2, as a multiple of 1/32 and the rest.
 const TURNS_OF_64: [f64; 2] = [0.375, -0.003167284237395762];
 const TURNS_OF_2048: [f64; 2] = [-0.09375, -0.007603095596664389];
@@ -98,10 +101,15 @@ impl Formula<'_> {
         self.two("sub", x, product)
     }
 
-    /// The whole number nearest to x times a factor. No product follows the rounding at once: its scalar would be dropped.
+    /// The whole number nearest to x times a factor.
     fn digit(&mut self, x: ValueId, factor: f64) -> Step {
         let scaled = self.scalar("mul", x, factor)?;
-        let shifted = self.scalar("add", scaled, 0.5)?;
+        self.whole(scaled)
+    }
+
+    /// The whole number nearest to x. No product follows the rounding at once: its scalar would be dropped.
+    fn whole(&mut self, x: ValueId) -> Step {
+        let shifted = self.scalar("add", x, BELOW_HALF)?;
         let whole = self.builder.op_named("floor", &[("x", shifted.into())], &format!("{}_floor", self.name))?;
         let ends = [("x", whole.into()), ("alpha", Given::Float(-64.0)), ("beta", Given::Float(64.0))];
         Ok(self.builder.op_named("clip", &ends, &format!("{}_digit", self.name))?)
@@ -125,7 +133,7 @@ impl Formula<'_> {
         let (coarse_middle, coarse_high) =
             (self.scalar("mul", middle, TURNS_OF_64[0])?, self.scalar("mul", high, TURNS_OF_2048[0])?);
         let coarse = self.two("add", coarse_middle, coarse_high)?;
-        let turns = self.digit(coarse, 1.0)?;
+        let turns = self.whole(coarse)?;
         let coarse = self.two("sub", coarse, turns)?;
         let (fine_middle, fine_high) = (self.scalar("mul", middle, TURNS_OF_64[1])?, self.scalar("mul", high, TURNS_OF_2048[1])?);
         let fine = self.two("add", fine_middle, fine_high)?;
