@@ -37,6 +37,7 @@ mod steps;
 mod trigonometry;
 mod unary;
 mod unavailable;
+mod warp;
 
 pub use activation::*;
 pub use attention::*;
@@ -73,6 +74,7 @@ pub use sort::*;
 pub use trigonometry::*;
 pub use unary::*;
 pub use unavailable::*;
+pub use warp::*;
 
 use crate::autograd::Backward;
 use crate::lower::Arg;
@@ -219,7 +221,7 @@ pub enum Expected {
 /// The operators of this crate, by family.
 pub fn builtin() -> &'static [&'static GraphOp] {
     static ALL: LazyLock<Vec<&'static GraphOp>> = LazyLock::new(|| {
-        let families: [&[&GraphOp]; 30] = [
+        let families: [&[&GraphOp]; 31] = [
             unary::ALL,
             trigonometry::ALL,
             hyperbolic::ALL,
@@ -242,6 +244,7 @@ pub fn builtin() -> &'static [&'static GraphOp] {
             slice::ALL,
             rearrange::ALL,
             resize::ALL,
+            warp::ALL,
             gather::ALL,
             pick::ALL,
             scatter::ALL,

@@ -108,6 +108,13 @@ impl Tensor {
         self.graph().apply_one(&op::DEQUANTIZE, &inputs, &[("axis", self.optional_axis(axis))])
     }
 
+    /// Seen through the affine map `[a0, a1, a2, b0, b1, b2]` (`[1, 6]`, or one row per image) from places of the result to places
+    /// here, corners at -1 and 1, zeros outside.
+    pub fn affine(&self, transform_matrix: &Tensor, output_height: i64, output_width: i64) -> Tensor {
+        let attributes = [("output_height", output_height.into()), ("output_width", output_width.into())];
+        self.graph().apply_one(&op::AFFINE, &[Argument::One(self), Argument::One(transform_matrix)], &attributes)
+    }
+
     fn optional_axis(&self, axis: Option<i64>) -> Attribute {
         axis.map_or(Attribute::Absent, |axis| self.front(axis).into())
     }
