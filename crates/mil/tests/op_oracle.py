@@ -22,7 +22,6 @@ from op_twins import torch_value
 
 # Operators whose form of iOS 18 the table describes, although an older one with other ports exists.
 NEWER_FORM = {"crop_resize", "constexpr_lut_to_dense", "constexpr_sparse_to_dense"}
-# Where the table differs from coremltools on purpose: operator -> ports.
 # Operators of the engine that coremltools has no word for.
 ENGINE_ONLY = {"acosh", "asinh"}
 # Words of coremltools that name nothing a program of the engine has.
@@ -31,6 +30,7 @@ NOT_OF_THE_ENGINE = {
     "classify": "turns scores into words, behind the program",
     "conv_quantized": "replaced by conv with a constexpr weight, and by nothing from iOS 16 on",
 }
+# Where the table differs from coremltools on purpose: operator -> ports.
 EXTRA_PORTS = {"atanh": {"epsilon"}}
 INTEGER = {"int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16, "int32": np.int32, "uint32": np.uint32}
 PACKED = {
