@@ -10,7 +10,7 @@ test: ## Lints, all tests, doc tests; sets up the Python oracles on the first ru
 bench: ## Benchmarks, side by side with onnxruntime and the Python package
 	@scripts/bench.sh
 
-fuzz: ## Run the fuzz targets (needs cargo-fuzz)
+fuzz: ## Compare 100,000 random graphs on all devices, then run the fuzz targets (with cargo-fuzz)
 	@scripts/fuzz.sh
 
 lint: ## Formatting and lints alone

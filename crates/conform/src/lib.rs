@@ -11,6 +11,7 @@ pub mod case;
 pub mod claims;
 pub mod emulated;
 pub mod fingerprint;
+pub mod generate;
 pub mod published;
 pub mod random;
 pub mod reference;
