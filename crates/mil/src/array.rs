@@ -117,12 +117,13 @@ pub fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// A whole number moved into the range of an integer type, NaN to 0; other types leave it alone.
+/// A whole number moved into the range of an integer type, NaN and -0 to 0; other types leave it alone.
 pub(crate) fn into_integer(value: f64, dtype: DType) -> f64 {
     match int_range(dtype) {
         None => value,
         Some(_) if value.is_nan() => 0.0,
-        Some((low, high)) => value.clamp(low as f64, high as f64),
+        // Integers have one zero: the sum loses the sign of the other.
+        Some((low, high)) => value.clamp(low as f64, high as f64) + 0.0,
     }
 }
 

@@ -9,6 +9,14 @@ pub(super) struct Tracer<'a> {
     constants: Vec<Option<Argument>>,
 }
 
+/// What of an operation may be altered.
+pub(super) enum When<'a> {
+    /// Its arguments, per port.
+    Before(&'a mut [Vec<Argument>]),
+    /// Its results.
+    After(&'a mut [Array]),
+}
+
 /// Every value of one evaluation.
 pub(super) struct Trace(Vec<Option<Array>>);
 
@@ -41,20 +49,33 @@ impl<'a> Tracer<'a> {
     /// Evaluates; `change` may alter the results of each operation before they are used.
     ///
     /// # Errors
-    /// What an operator refuses, with the name of its first result.
+    /// As [`Self::run_with`].
     pub fn run(&self, inputs: &[Array], change: &mut dyn FnMut(&Operation, &mut [Array])) -> Result<Trace, String> {
+        self.run_with(inputs, &mut |operation, when| {
+            if let When::After(results) = when {
+                change(operation, results)
+            }
+        })
+    }
+
+    /// Evaluates; `change` may alter the arguments and the results of each operation.
+    ///
+    /// # Errors
+    /// What an operator refuses, with the name of its first result.
+    pub fn run_with(&self, inputs: &[Array], change: &mut dyn FnMut(&Operation, When<'_>)) -> Result<Trace, String> {
         let mut values: Vec<Option<Array>> = vec![None; self.body.values.len()];
         for (&id, array) in self.body.inputs.iter().zip(inputs) {
             values[id.index()] = Some(array.clone());
         }
         for operation in &self.body.operations {
-            let ports = self.ports(operation, &|id| values[id.index()].clone());
+            let mut ports = self.ports(operation, &|id| values[id.index()].clone());
+            change(operation, When::Before(&mut ports));
             let meant = Arguments::checked(operation.op, &ports).and_then(|arguments| (operation.op.meaning)(&arguments));
             let mut results = meant.map_err(|error| {
                 let name = operation.outputs.first().map_or("", |&id| &self.body.value(id).name);
                 format!("{name}: {error}")
             })?;
-            change(operation, &mut results);
+            change(operation, When::After(&mut results));
             for (&id, result) in operation.outputs.iter().zip(results) {
                 values[id.index()] = Some(result);
             }

@@ -111,26 +111,14 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
     if !fits(graph, last) || !graph.is_fp16(output) {
         return None;
     }
-    let shape = graph.shape(output);
-    let mut members = vec![index];
-    let mut at = 0;
-    while let Some(&member) = members.get(at).filter(|_| options.fuse) {
-        at += 1;
-        let operation = &graph.body.operations[member];
-        for port in work(operation.op.name).map_or(&[][..], |(_, ports)| ports) {
-            let Some(id) = graph.at(operation, port) else { continue };
-            let Some(producer) = graph.producer(id) else { continue };
-            let joins = !members.contains(&producer)
-                && !taken[producer]
-                && !graph.is_output(id)
-                && graph.shape(id) == shape
-                && graph.users(id).iter().all(|user| members.contains(user))
-                && members.len() < MOST_CODES
-                && fits(graph, &graph.body.operations[producer]);
-            if joins && inputs_of(graph, &members, Some(producer)).len() <= MOST_INPUTS {
-                members.push(producer);
-            }
-        }
+    let mut members = grow(graph, index, options, taken, true);
+    // A condition that comes from outside is no fp16: only a select that stands alone takes it, as a step of its own.
+    let outside = |member: &usize| {
+        let condition = graph.at(&graph.body.operations[*member], "cond");
+        condition.is_some_and(|id| !graph.is_fp16(id) && graph.producer(id).is_none_or(|producer| !members.contains(&producer)))
+    };
+    if members.iter().any(outside) {
+        members = grow(graph, index, options, taken, false);
     }
     members.sort_unstable();
     let inputs = inputs_of(graph, &members, None);
@@ -157,6 +145,33 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
         reads,
         outputs: vec![output],
     })
+}
+
+/// The operations that join operation `index` in a chain, itself first; `selects` says whether those may be among them.
+fn grow(graph: &Graph, index: usize, options: &Options, taken: &[bool], selects: bool) -> Vec<usize> {
+    let shape = graph.body.operations[index].outputs.first().map_or(&[][..], |&output| graph.shape(output));
+    let mut members = vec![index];
+    let mut at = 0;
+    while let Some(&member) = members.get(at).filter(|_| options.fuse) {
+        at += 1;
+        let operation = &graph.body.operations[member];
+        for port in work(operation.op.name).map_or(&[][..], |(_, ports)| ports) {
+            let Some(id) = graph.at(operation, port) else { continue };
+            let Some(producer) = graph.producer(id) else { continue };
+            let joins = !members.contains(&producer)
+                && !taken[producer]
+                && !graph.is_output(id)
+                && graph.shape(id) == shape
+                && graph.users(id).iter().all(|user| members.contains(user))
+                && members.len() < MOST_CODES
+                && (selects || graph.body.operations[producer].op.name != "select")
+                && fits(graph, &graph.body.operations[producer]);
+            if joins && inputs_of(graph, &members, Some(producer)).len() <= MOST_INPUTS {
+                members.push(producer);
+            }
+        }
+    }
+    members
 }
 
 /// Values that operations read and do not make.
