@@ -78,3 +78,16 @@ fn k_of_minus_one_sorts_the_whole_axis_and_puts_nan_last() {
     assert_eq!(results[0].data[..3], [3.0, 2.0, -1.0]);
     assert_eq!(results[1].data, [3.0, 0.0, 2.0, 1.0]);
 }
+
+#[test]
+fn integers_have_one_zero() {
+    let small = Array::new(DType::Fp16, [3], vec![-0.25, -0.0, 0.25]);
+    let cast = builtin().get("cast").unwrap();
+    for dtype in ["int8", "uint8", "int16", "uint16", "int32", "bool"] {
+        let ports = vec![vec![aneforge_mil::op::Argument::valued(small.clone())], vec![aneforge_mil::op::Argument::string(dtype)]];
+        let whole = (cast.meaning)(&Arguments { op: cast, ports: &ports }).unwrap().remove(0);
+        assert!(whole.data.iter().all(|value| value.is_sign_positive()), "{dtype}: {whole:?}");
+    }
+    let drawn = Array::seeded(TensorType::new(DType::Int8, [64]), 3, (-0.4, 0.0));
+    assert!(drawn.data.iter().all(|value| value.to_bits() == 0));
+}

@@ -327,3 +327,21 @@ fn a_batch_gives_the_same_bits_as_its_images_alone_on_the_emulator() {
         }
     }
 }
+
+#[test]
+fn a_table_after_a_choice_by_an_outside_condition_is_the_same_table() {
+    let unary = ["silu", "erf", "tanh", "exp", "sigmoid", "sqrt", "sin", "atan", "softsign", "relu", "abs"];
+    for op in unary {
+        let statements = format!(
+            r#"tensor<fp16, [3, 4]> s = select(cond = c, a = a, b = b)[name = string("s")];
+        tensor<fp16, [3, 4]> y = {op}(x = s)[name = string("y")];"#
+        );
+        let program = program("tensor<bool, [3, 4]> c, tensor<fp16, [3, 4]> a, tensor<fp16, [3, 4]> b", &statements, "y");
+        let given = inputs(&program, 31, (0.0, 2.0));
+        for chip in aneforge_core::chips() {
+            let fused = Emulator::new(chip, EmulatorOptions::default());
+            let together = run(&fused, &program, &given);
+            assert_eq!(together, run(&fused.unfused(), &program, &given), "{op} on {}", chip.name);
+        }
+    }
+}
