@@ -26,6 +26,16 @@ pub enum WriteError {
         /// What to do.
         advice: &'static str,
     },
+    /// A computed value where Core ML takes constants only.
+    #[error("{op} {name:?}: Core ML takes only a constant as argument {port:?} here; it is computed")]
+    Computed {
+        /// Operator keyword.
+        op: &'static str,
+        /// First result.
+        name: String,
+        /// The port.
+        port: &'static str,
+    },
     /// An output that no operation makes.
     #[error("output {name:?} is an input or a constant; Core ML's outputs are results of operations: add an identity")]
     Passed {

@@ -4,12 +4,13 @@ mod description;
 mod error;
 mod folder;
 mod function;
+mod limits;
 mod value;
 
 pub use error::WriteError;
 
 use crate::{OpSet, manifest, proto};
-use aneforge_mil::{BlobFileWriter, Body, EmitOptions, Emitter, Program, ValueKind};
+use aneforge_mil::{BlobFileWriter, Body, EmitOptions, Emitter, Program};
 use prost::Message;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,10 +84,7 @@ fn opset(bodies: &[&Body]) -> Result<OpSet, WriteError> {
             let name = used.and_then(|operation| operation.outputs.first()).map(|&id| body.value(id).name.clone());
             WriteError::Operator { op: op.name, name: name.unwrap_or_default() }
         })?);
-        let passed = body.outputs.iter().find(|output| !matches!(body.value(output.value).kind, ValueKind::Result { .. }));
-        if let Some(output) = passed {
-            return Err(WriteError::Passed { name: output.name.clone() });
-        }
+        limits::check(body)?;
     }
     Ok(opset)
 }

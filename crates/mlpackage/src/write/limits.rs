@@ -1,0 +1,40 @@
+//! What Core ML does not take although the engine's language does.
+
+use super::WriteError;
+use aneforge_mil::op::PortKind;
+use aneforge_mil::{Body, Operation, ValueId, ValueKind};
+
+/// Ports whose values Core ML must know when it compiles, although an engine takes computed ones (coremltools 9.0).
+const KNOWN: &[(&str, &str)] = &[("conv", "bias"), ("conv_transpose", "weight"), ("conv_transpose", "bias")];
+
+/// Checks a body for what no package can say.
+///
+/// # Errors
+/// [`WriteError::Computed`] and [`WriteError::Passed`].
+pub fn check(body: &Body) -> Result<(), WriteError> {
+    body.operations.iter().try_for_each(|operation| check_operation(body, operation))?;
+    let made = |id: ValueId| matches!(body.value(id).kind, ValueKind::Result { .. });
+    match body.outputs.iter().find(|output| !made(output.value)) {
+        Some(output) => Err(WriteError::Passed { name: output.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn check_operation(body: &Body, operation: &Operation) -> Result<(), WriteError> {
+    let op = operation.op;
+    let dilated = op.port("dilations").and_then(|port| operation.arguments.get(port)).is_some_and(|operand| {
+        let constant = operand.values().first().and_then(|&id| body.constant(id)?.to_array(body.ty(id)));
+        constant.is_some_and(|array| array.data.iter().any(|&step| step != 1.0))
+    });
+    for (spec, operand) in op.ports.iter().zip(&operation.arguments) {
+        let needed = match spec.kind {
+            PortKind::Weight | PortKind::Constant => true,
+            _ => KNOWN.contains(&(op.name, spec.name)) || (dilated && (op.name, spec.name) == ("conv", "weight")),
+        };
+        if needed && operand.values().iter().any(|&id| !body.argument(id).constant) {
+            let name = operation.outputs.first().map_or_else(String::new, |&id| body.value(id).name.clone());
+            return Err(WriteError::Computed { op: op.name, name, port: spec.name });
+        }
+    }
+    Ok(())
+}
