@@ -5,6 +5,8 @@
 #   torchvision/   seeded ResNet-18 and ViT-B/16 with torch's answers (see torchvision_models.py)
 #   minilm/        sentences.json, ids.json, embeddings.npy by onnxruntime (see minilm_reference.py)
 #   upstream/      MIL of small graphs by the Python package (see upstream_mil.py)
+#   packages/      Core ML packages by Apple's converter and by others, with answers (see
+#                  converted_packages.py)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 python=testing/python
@@ -43,9 +45,17 @@ upstream() {
     { cat "$1/log" >&2 && return 1; }
   mv "$1/cases"/* "$1" && rmdir "$1/cases" && rm "$1/log"
 }
+packages() {
+  scripts/fetch_packages.sh &&
+    "$ANEFORGE_PYTHON" "$python/converted_packages.py" "$1" --wheels .cache/packages \
+      --minilm "$ANEFORGE_MINILM" 2>"$1/log" || { cat "$1/log" >&2 && return 1; }
+  rm "$1/log"
+}
 
 make_set torchvision torchvision "$python/torchvision_models.py"
 make_set minilm minilm "$python/mixed_sentences.py" "$python/minilm_graph.py" \
   "$python/minilm_reference.py" "$ANEFORGE_MINILM/.complete"
 make_set upstream upstream "$python/upstream_mil.py" "$python/upstream_cases.py" \
   "$python/numpy_ops.py" "$python/stub_dispatcher.c"
+make_set packages packages "$python/converted_packages.py" "$python/package_answers.py" \
+  "$python/torchvision_models.py" scripts/fetch_packages.sh "$ANEFORGE_MINILM/.complete"

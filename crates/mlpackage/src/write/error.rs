@@ -36,6 +36,16 @@ pub enum WriteError {
         /// The port.
         port: &'static str,
     },
+    /// A use of an operator that Core ML refuses.
+    #[error("{op} {name:?}: in Core ML, {limit}")]
+    Limit {
+        /// Operator keyword.
+        op: &'static str,
+        /// First result.
+        name: String,
+        /// What is refused, and what to do.
+        limit: &'static str,
+    },
     /// An output that no operation makes.
     #[error("output {name:?} is an input or a constant; Core ML's outputs are results of operations: add an identity")]
     Passed {

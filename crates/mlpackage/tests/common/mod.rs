@@ -1,8 +1,11 @@
 //! What the tests of packages share: bodies of every hand-written case of the operator tables.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../../../core/tests/support/mod.rs"]
+mod graph_support;
+
 use aneforge_mil::op::{Case, MilOp, PortKind, builtin, declared};
-use aneforge_mil::{Array, Body, Builder, Constant, DType, Operand, Output, TensorType, ValueId};
+use aneforge_mil::{Array, Body, Builder, Constant, DType, Operand, Output, TensorType, ValueId, ValueKind};
 
 /// Element types that Core ML takes at the edges of a program.
 pub fn is_edge(ty: &TensorType) -> bool {
@@ -57,6 +60,10 @@ pub fn with_edges(body: Body, results: &[ValueId]) -> Body {
         if !is_edge(&TensorType::new(ty.dtype, [1])) {
             value = builder.op("cast", &[("x", value.into()), ("dtype", "int32".into())]).unwrap();
         }
+        let made = matches!(builder.body().value(value).kind, ValueKind::Result { .. });
+        if !made || outputs.iter().any(|other: &Output| other.value == value) {
+            value = builder.op("identity", &[("x", value.into())]).unwrap();
+        }
         if ty.shape.is_empty() {
             value = builder.op("reshape", &[("x", value.into()), ("shape", vec![1i64].into())]).unwrap();
         }
@@ -67,7 +74,34 @@ pub fn with_edges(body: Body, results: &[ValueId]) -> Body {
     body
 }
 
+/// Cases of both tables that Core ML refuses, which the writer says. All others can be written.
+pub const REFUSED: &[&str] = &["graph.prelu.slope_per_channel"];
+
 /// Every case of the operator table.
 pub fn cases() -> impl Iterator<Item = (&'static MilOp, &'static Case)> {
     declared().flat_map(|op| op.cases.iter().map(move |case| (op, case)))
+}
+
+/// Every case of the graph operators as the program that it lowers to, with its inputs.
+pub fn graph_cases() -> Vec<(String, Body, Vec<Array>)> {
+    let all = aneforge_core::op::builtin().iter().flat_map(|&op| op.cases.iter().map(move |case| (op, case)));
+    all.map(|(op, case)| {
+        let name = format!("graph.{}.{}", op.name, case.name);
+        let built = graph_support::build(op, case);
+        let mut body = built.body().unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut arrays = Vec::new();
+        for (id, array) in std::mem::take(&mut body.inputs).into_iter().zip(built.arrays) {
+            // Core ML takes computed weights of convolutions at times, computed biases never.
+            let weight = op.name.starts_with("conv") && !arrays.is_empty();
+            if is_edge(&array.ty) && !weight {
+                body.inputs.push(id);
+                arrays.push(array);
+            } else {
+                body.values[id.index()].kind = ValueKind::Constant(Constant::Values(array.data));
+            }
+        }
+        let results: Vec<ValueId> = body.outputs.iter().map(|output| output.value).collect();
+        (name, with_edges(body, &results), arrays)
+    })
+    .collect()
 }
