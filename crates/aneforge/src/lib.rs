@@ -46,6 +46,7 @@ pub use aneforge_conform as conform;
 pub use aneforge_core as core;
 pub use aneforge_io as io;
 pub use aneforge_mil as mil;
+pub use aneforge_mlpackage as mlpackage;
 pub use aneforge_runtime as runtime;
 
 pub use aneforge_compile::{CompileError, CompileOptions, Compiled, Manifest, compile};

@@ -7,6 +7,7 @@
 mod commands;
 mod failure;
 mod output;
+mod package;
 mod progress;
 
 use clap::{Parser, Subcommand};

@@ -124,7 +124,7 @@ fn errors_name_file_offset_and_what_was_expected() {
     assert!(message(damaged(80, 0)).contains("not behind the descriptor"));
     // Another place of the file would give other numbers without a word.
     assert!(message(damaged(81, 1)).contains("not behind the descriptor"));
-    assert!(message(damaged(88, 9)).contains("padding bits"));
+    assert!(damaged(88, 9).is_ok(), "older writers leave anything where whole bytes need no padding bits");
     let file = BlobFile::open(saved(&folder, &bytes)).unwrap();
     assert!(file.blob_at(u64::MAX).unwrap_err().to_string().contains("weights.bin, byte 18446744073709551615"));
     let mut many = bytes.clone();

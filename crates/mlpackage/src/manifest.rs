@@ -51,11 +51,7 @@ pub fn text() -> Result<String, serde_json::Error> {
         (MODEL_KEY.to_string(), item("CoreML Model Specification", "model.mlmodel", MODEL)),
         (WEIGHTS_KEY.to_string(), item("CoreML Model Weights", "weights", WEIGHTS)),
     ];
-    serde_json::to_string_pretty(&Manifest {
-        version: VERSION.to_string(),
-        items: items.into(),
-        root: MODEL_KEY.to_string(),
-    })
+    serde_json::to_string_pretty(&Manifest { version: VERSION.to_string(), items: items.into(), root: MODEL_KEY.to_string() })
 }
 
 /// The place of the model file below the package that a manifest names, or what is wrong with the manifest.

@@ -48,8 +48,7 @@ fn every_case_of_the_operator_table_is_what_coremltools_infers() {
 
 #[test]
 fn every_case_of_the_graph_operators_is_what_coremltools_infers() {
-    let mut bodies: BTreeMap<String, Body> =
-        common::graph_cases().into_iter().map(|(name, body, _)| (name, body)).collect();
+    let mut bodies: BTreeMap<String, Body> = common::graph_cases().into_iter().map(|(name, body, _)| (name, body)).collect();
     let Some(answers) = check(&mut bodies) else { return };
     assert_all_are_valid(&bodies, &answers);
 }

@@ -92,7 +92,8 @@ fn cases() -> Vec<Case> {
 fn assert_answers_are_near(device: &str) {
     let mut far = Vec::new();
     for case in cases() {
-        let compiled = compile_body(case.body(), &CompileOptions::default()).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        let compiled =
+            compile_body(case.body(), &CompileOptions::default()).unwrap_or_else(|error| panic!("{}: {error}", case.name));
         let exact = device == "reference" && FP32_PROGRAMS.contains(&case.name.as_str());
         let bound = if exact { BOUND_FP32 } else { BOUND };
         for (by, distance) in case.distances(&case.run(device, compiled.body)) {

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
+use crate::package::{self, Selection};
 use aneforge::io::models::{self, Model, bert};
 use aneforge::io::{BUCKETS, ModelFolder, SafeTensors};
 use aneforge::{CompileOptions, Compiled, Dialect, Graph, Program, Target};
@@ -11,12 +12,17 @@ use std::path::{Path, PathBuf};
 /// Compile a model to a bundle: one MIL program, its weights, a manifest.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Folder in Hugging Face layout (BERT), .safetensors in torchvision's layout (ResNet, ViT), a bundle, or graph text in a
-    /// .graph file.
+    /// Folder in Hugging Face layout (BERT), .safetensors in torchvision's layout (ResNet, ViT), a bundle, a Core ML package
+    /// (.mlpackage), or graph text in a .graph file.
     model: PathBuf,
     /// Folder to write; an older bundle there is replaced.
-    #[arg(short, long)]
-    output: PathBuf,
+    #[arg(short, long, required_unless_present = "mlpackage")]
+    output: Option<PathBuf>,
+    /// Core ML package to write; an older package there is replaced.
+    #[arg(long)]
+    mlpackage: Option<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// What to compile for: generic, or a chip such as m1 or m5.
     #[arg(long, default_value = "generic")]
     target: String,
@@ -44,7 +50,8 @@ pub struct Options {
 struct Report {
     description: String,
     target: String,
-    bundle: PathBuf,
+    bundle: Option<PathBuf>,
+    package: Option<PathBuf>,
     operations: usize,
     weight_bytes: u64,
     notes: Vec<String>,
@@ -63,20 +70,25 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let dialect = if options.dialect == "old" { Dialect::Old } else { Dialect::Modern };
     let (description, compiled) = compile(options, &CompileOptions { target, dialect })?;
     let start = std::time::Instant::now();
-    let manifest = compiled.write(&options.output)?;
+    let mut weight_bytes = 0;
+    if let Some(folder) = &options.output {
+        let files = compiled.write(folder)?.files;
+        let weights = files.iter().filter(|file| file.name == aneforge::compile::bundle::WEIGHTS);
+        weight_bytes = weights.map(|file| file.bytes).sum();
+    }
+    if let Some(folder) = &options.mlpackage {
+        let written = aneforge::mlpackage::write(&[&compiled.body], folder).map_err(|error| Failure::input(&error))?;
+        weight_bytes = written.weight_bytes;
+    }
     let writing = start.elapsed();
     let timings = compiled.timings.iter().map(|timing| (timing.pass.to_string(), timing.time));
     let report = Report {
         description,
         target: target.to_string(),
         bundle: options.output.clone(),
+        package: options.mlpackage.clone(),
         operations: compiled.body.operations.len(),
-        weight_bytes: manifest
-            .files
-            .iter()
-            .filter(|file| file.name == aneforge::compile::bundle::WEIGHTS)
-            .map(|file| file.bytes)
-            .sum(),
+        weight_bytes,
         notes: compiled.notes.all().iter().map(note).collect(),
         timings: timings
             .chain([("writing".to_string(), writing)])
@@ -95,13 +107,14 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
     if options.json {
         return output::json(report);
     }
+    let places = report.bundle.iter().chain(&report.package).map(|place| place.display().to_string());
     output::data(&format!(
         "{}: {} operations, {} of weights, for {}, in {}",
         report.description,
         report.operations,
         output::bytes(report.weight_bytes),
         report.target,
-        report.bundle.display()
+        places.collect::<Vec<_>>().join(" and ")
     ))?;
     if options.explain {
         report.notes.iter().for_each(|note| output::note(note));
@@ -116,6 +129,11 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
 
 fn compile(options: &Options, how: &CompileOptions) -> Result<(String, Compiled), Failure> {
     let path = &options.model;
+    if package::is_package(path) {
+        let body = package::body(path, &options.selection)?;
+        return Ok((format!("package {}", path.display()), aneforge::compile::compile_body(body, how)?));
+    }
+    options.selection.refuse(path)?;
     if path.is_dir() && path.join(aneforge::compile::bundle::TEXT).is_file() {
         aneforge::io::bundle::check(path)?;
         let program = Program::open(path)?;
@@ -148,7 +166,7 @@ fn sentence_encoder(folder: &Path, options: &Options) -> Result<Model, Failure> 
 fn classifier(path: &Path) -> Result<Model, Failure> {
     if path.extension().is_none_or(|extension| extension != "safetensors") {
         return Err(Failure::Input(format!(
-            "{} is no model: expected a folder in Hugging Face layout, a .safetensors file, a bundle or a .graph file",
+            "{} is no model: expected a folder in Hugging Face layout, a .safetensors file, a bundle, a Core ML package or a .graph file",
             path.display()
         )));
     }

@@ -1,7 +1,7 @@
 //! `aneforge inspect`
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, package};
 use aneforge::Manifest;
 use aneforge::io::SafeTensors;
 use aneforge::mil::{BlobFile, Program as Text, Type};
@@ -9,10 +9,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Show what a bundle, a MIL text, a weight file or a safetensors file holds.
+/// Show what a bundle, a Core ML package, a MIL text, a weight file or a safetensors file holds.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Bundle folder, model.mil, weights.bin or .safetensors.
+    /// Bundle folder, .mlpackage, model.mil, weights.bin or .safetensors.
     path: PathBuf,
     /// Print JSON.
     #[arg(long)]
@@ -59,6 +59,9 @@ struct Bundle {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let path = &options.path;
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if package::is_package(path) {
+        return core_ml(path, options.json);
+    }
     if path.is_dir() {
         return bundle(path, options.json);
     }
@@ -102,6 +105,34 @@ fn bundle(folder: &Path, json: bool) -> Result<(), Failure> {
     }
     shown.push_str(&format!("{} weight(s), {}\n", blobs.len(), output::bytes(size)));
     output::data(&shown)
+}
+
+/// A Core ML package.
+#[derive(Serialize)]
+struct CoreMl {
+    specification: i32,
+    functions: Vec<FunctionOutline>,
+    weights: Vec<Row>,
+}
+
+fn core_ml(folder: &Path, json: bool) -> Result<(), Failure> {
+    let opened = aneforge::mlpackage::Package::open(folder).map_err(|error| Failure::input(&error))?;
+    let functions = opened.functions().into_iter().map(|function| FunctionOutline {
+        name: function.name,
+        opset: function.opset,
+        inputs: function.inputs.into_iter().map(|(name, ty)| Row { name, ty, bytes: None }).collect(),
+        outputs: function.outputs,
+        operations: function.operations,
+    });
+    let functions = functions.collect();
+    let weights = package::weights(folder).map_or(Ok(Vec::new()), |file| blobs(&file))?;
+    let specification = opened.specification();
+    if json {
+        return output::json(&CoreMl { specification, functions, weights });
+    }
+    let size: u64 = weights.iter().filter_map(|row| row.bytes).sum();
+    let outline = Outline { version: format!("of Core ML specification {specification}"), functions };
+    output::data(&format!("{}{} weight(s), {}\n", show_outline(&outline), weights.len(), output::bytes(size)))
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::output;
+use crate::package::{self, Selection};
 use aneforge::io::NpyArray;
-use aneforge::{DType, HostArray, Port, Program};
+use aneforge::{CompileOptions, DType, HostArray, IntoProgram, Port, Program};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +13,10 @@ use std::time::Instant;
 /// Execute a compiled bundle on arrays from .npy files.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Bundle: the folder that `aneforge compile` wrote.
+    /// Bundle: the folder that `aneforge compile` wrote. Or a Core ML package, which is compiled first.
     bundle: PathBuf,
+    #[command(flatten)]
+    selection: Selection,
     /// An input as name=file.npy; once for each input.
     #[arg(long, value_name = "NAME=FILE", value_parser = assignment)]
     input: Vec<(String, PathBuf)>,
@@ -76,10 +79,7 @@ fn assignment(text: &str) -> Result<(String, PathBuf), String> {
 /// Reads, executes, writes.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let device = aneforge::open(&options.device)?;
-    if aneforge::io::bundle::check(&options.bundle)?.is_text_edited {
-        output::note("the program's text was edited after compiling");
-    }
-    let executable = device.load(&Arc::new(Program::open(&options.bundle)?))?;
+    let executable = device.load(&program(options)?)?;
     let targets = targets(&options.output, executable.outputs())?;
     let inputs = inputs(options, executable.inputs())?;
     let buffers: Vec<&[u8]> = inputs.iter().map(HostArray::bytes).collect();
@@ -116,6 +116,20 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         report.outputs.push(summary(&port.name, &array, file.clone()));
     }
     print(options, &report)
+}
+
+fn program(options: &Options) -> Result<Arc<Program>, Failure> {
+    let path = &options.bundle;
+    if package::is_package(path) {
+        let body = package::body(path, &options.selection)?;
+        let compiled = aneforge::compile::compile_body(body, &CompileOptions::default())?;
+        return compiled.into_program().map_err(|error| Failure::input(&error));
+    }
+    options.selection.refuse(path)?;
+    if aneforge::io::bundle::check(path)?.is_text_edited {
+        output::note("the program's text was edited after compiling");
+    }
+    Ok(Arc::new(Program::open(path)?))
 }
 
 /// A buffer for a result, or word that memory does not suffice for it.

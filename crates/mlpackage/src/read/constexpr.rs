@@ -19,7 +19,8 @@ pub fn modern<'a>(body: &mut Body, op: &str, mut ports: Ports<'a>) -> Result<Por
         Some(lut) => {
             let entries = body.ty(lut).count();
             let dtype = index_type(entries);
-            let dtype = dtype.ok_or_else(|| fault(body, lut, format!("has {entries} entries; tables have 2 to 256, a power of two")))?;
+            let dtype =
+                dtype.ok_or_else(|| fault(body, lut, format!("has {entries} entries; tables have 2 to 256, a power of two")))?;
             let mut modern = vec![1; shape.len()];
             modern.extend([entries, 1]);
             retype(body, lut, TensorType::new(body.ty(lut).dtype, modern))?;

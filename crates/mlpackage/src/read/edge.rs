@@ -5,7 +5,11 @@ use crate::proto::{self, FeatureKind, Flexibility};
 use aneforge_mil::{DisplayShape, TensorType};
 
 /// The type of an input under the shape that the caller gives, or else its default; or what is wrong.
-pub fn bind(declared: &DeclaredType, feature: Option<&proto::FeatureDescription>, given: Option<&[usize]>) -> Result<TensorType, String> {
+pub fn bind(
+    declared: &DeclaredType,
+    feature: Option<&proto::FeatureDescription>,
+    given: Option<&[usize]>,
+) -> Result<TensorType, String> {
     let array = match feature.and_then(|feature| feature.ty.as_ref()?.kind.as_ref()) {
         Some(FeatureKind::Array(array)) => Some(array),
         Some(FeatureKind::Image(image)) if given.is_none() && declared.fixed().is_none() => {
@@ -26,7 +30,8 @@ pub fn bind(declared: &DeclaredType, feature: Option<&proto::FeatureDescription>
     if let Some(ty) = declared.fixed() {
         return Ok(ty);
     }
-    let default: Option<Vec<usize>> = array.and_then(|array| array.shape.iter().map(|&extent| usize::try_from(extent).ok()).collect());
+    let default: Option<Vec<usize>> =
+        array.and_then(|array| array.shape.iter().map(|&extent| usize::try_from(extent).ok()).collect());
     let default = default.map(|shape| TensorType::new(declared.dtype, shape)).filter(|ty| declared.admits(ty));
     default.ok_or_else(|| format!("is declared {declared} and has no default shape; give it a shape"))
 }
@@ -47,7 +52,9 @@ fn refused(allowed: &Flexibility, given: &[usize]) -> Option<String> {
             (!fits).then(|| format!("takes extents of {}, not {}", limits(), DisplayShape(given)))
         }
         Flexibility::Enumerated(shapes) => {
-            let same = |shape: &proto::Shape| shape.shape.iter().map(|&extent| usize::try_from(extent).ok()).eq(given.iter().map(|&e| Some(e)));
+            let same = |shape: &proto::Shape| {
+                shape.shape.iter().map(|&extent| usize::try_from(extent).ok()).eq(given.iter().map(|&e| Some(e)))
+            };
             let known = || shapes.shapes.iter().map(|shape| format!("{:?}", shape.shape)).collect::<Vec<_>>().join(" or ");
             (!shapes.shapes.iter().any(same)).then(|| format!("takes shape {}, not {}", known(), DisplayShape(given)))
         }

@@ -87,8 +87,11 @@ pub enum ReadError {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadFault {
     /// The table has no such operator.
-    #[error("the operator is not known here; convert the model so that it does without, or add a record for it")]
-    UnknownOp,
+    #[error("programs here cannot use the operator: {reason}")]
+    UnknownOp {
+        /// Why, and what to do.
+        reason: &'static str,
+    },
     /// A loop or a branch.
     #[error("it holds blocks; programs with control flow have no form on the engine: unroll loops before converting the model")]
     ControlFlow,

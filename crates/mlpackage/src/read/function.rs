@@ -3,9 +3,12 @@
 use super::value::{DeclaredType, constant, declared};
 use super::{ReadFault, constexpr};
 use crate::proto::{self, Bound};
-use aneforge_mil::op::{Arguments, MilOp, OpTable, PortKind};
+use aneforge_mil::op::{Arguments, MilOp, OpTable, PortKind, listed};
 use aneforge_mil::{Array, BlobSource, Body, Constant, DType, Operand, Output, SMALL_CONSTANT, TensorType, ValueId};
 use std::collections::{HashMap, HashSet};
+
+/// What is said of an operator that nobody listed.
+const UNKNOWN: &str = "it is not known; convert the model so that it does without, or add a record for it";
 
 /// Reads the operations of one block.
 pub struct Importer<'a> {
@@ -44,7 +47,9 @@ impl<'a> Importer<'a> {
             return Err(match operation.op.as_str() {
                 "read_state" | "write_state" | "coreml_update_state" => ReadFault::State,
                 _ if !operation.blocks.is_empty() => ReadFault::ControlFlow,
-                _ => ReadFault::UnknownOp,
+                name => {
+                    ReadFault::UnknownOp { reason: listed().iter().find(|row| row.name == name).map_or(UNKNOWN, |row| row.reason) }
+                }
             });
         };
         if !operation.blocks.is_empty() {

@@ -126,7 +126,8 @@ impl Package {
         let mut importer = Importer::new(name, block, table, &blobs);
         for port in &function.inputs {
             let input = |problem| ReadError::Input { function: name.to_string(), name: port.name.clone(), problem };
-            let declared = value::declared(&port.name, port.ty.as_ref()).map_err(|fault| input(format!("cannot be read: {fault}")))?;
+            let declared =
+                value::declared(&port.name, port.ty.as_ref()).map_err(|fault| input(format!("cannot be read: {fault}")))?;
             let given = options.shapes.get(&port.name).map(Vec::as_slice);
             let ty = edge::bind(&declared, self.feature(name, &port.name), given).map_err(input)?;
             importer.input(&port.name, ty).map_err(|fault| input(format!("cannot be read: {fault}")))?;

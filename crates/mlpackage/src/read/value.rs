@@ -114,7 +114,9 @@ fn immediate_constant(ty: &TensorType, elements: Option<&Elements>) -> Result<Co
             }
         }
         Some(Elements::LongInts(_)) => return Err(wrong_list("long integers")),
-        Some(Elements::Bools(list)) if ty.dtype == DType::Bool => list.values.iter().map(|&flag| f64::from(u8::from(flag))).collect(),
+        Some(Elements::Bools(list)) if ty.dtype == DType::Bool => {
+            list.values.iter().map(|&flag| f64::from(u8::from(flag))).collect()
+        }
         Some(Elements::Bools(_)) => return Err(wrong_list("bools")),
         Some(Elements::Bytes(list)) => {
             let expected = ty.dtype.bits().checked_mul(count).map(|bits| bits.div_ceil(8));

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Core ML has no such operator.
-    #[error("Core ML has no operator {op:?} ({name:?}); write it with other operators, or compile to a bundle instead of a package")]
+    #[error(
+        "Core ML has no operator {op:?} ({name:?}); write it with other operators, or compile to a bundle instead of a package"
+    )]
     Operator {
         /// Operator keyword.
         op: &'static str,

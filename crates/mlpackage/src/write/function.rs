@@ -35,7 +35,8 @@ impl<'a> Inlined<'a> {
             let value = statement.attributes.iter().find(|attribute| attribute.name == "val")?;
             Some((statement.outputs.first()?.name.as_str(), &value.value))
         };
-        let literals: HashMap<_, _> = function.body.iter().filter(|statement| statement.op == "const").filter_map(literal).collect();
+        let literals: HashMap<_, _> =
+            function.body.iter().filter(|statement| statement.op == "const").filter_map(literal).collect();
         let (mut dropped, mut kept) = (HashSet::new(), HashSet::new());
         kept.extend(function.outputs.iter().map(String::as_str));
         for statement in &function.body {

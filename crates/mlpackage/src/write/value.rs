@@ -55,7 +55,8 @@ pub fn text(text: &str) -> proto::Value {
 
 /// Elements in the list that Apple's writer puts their type into: some have none and are packed as bytes.
 fn elements(name: &str, literal: &Literal, value: &LiteralValue) -> Result<proto::Elements, WriteError> {
-    let refuse = || WriteError::Value { name: name.to_string(), problem: format!("a literal of type {} cannot be written", literal.ty) };
+    let refuse =
+        || WriteError::Value { name: name.to_string(), problem: format!("a literal of type {} cannot be written", literal.ty) };
     let dtype = literal.ty.as_tensor().ok_or_else(refuse)?.dtype;
     let all = match value {
         LiteralValue::Elements(elements) => elements.as_slice(),
@@ -71,7 +72,9 @@ fn elements(name: &str, literal: &Literal, value: &LiteralValue) -> Result<proto
     let numbers: Vec<f64> = all.iter().map(number).collect::<Option<_>>().ok_or_else(refuse)?;
     Ok(match dtype {
         DType::Bool => proto::Elements::Bools(proto::RepeatedBools { values: numbers.iter().map(|&value| value != 0.0).collect() }),
-        DType::Fp32 => proto::Elements::Floats(proto::RepeatedFloats { values: numbers.iter().map(|&value| value as f32).collect() }),
+        DType::Fp32 => {
+            proto::Elements::Floats(proto::RepeatedFloats { values: numbers.iter().map(|&value| value as f32).collect() })
+        }
         DType::Fp64 => proto::Elements::Doubles(proto::RepeatedDoubles { values: numbers }),
         DType::Int16 | DType::UInt16 | DType::Int32 => {
             proto::Elements::Ints(proto::RepeatedInts { values: numbers.iter().map(|&value| value as i32).collect() })
