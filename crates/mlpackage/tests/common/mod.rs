@@ -52,9 +52,11 @@ pub fn case_body(op: &'static MilOp, case: &Case) -> (Body, Vec<Array>) {
 
 /// Names results as outputs, cast and reshaped to what Core ML takes where they are something else.
 pub fn with_edges(body: Body, results: &[ValueId]) -> Body {
-    let mut builder = Builder::extending(body, builtin().clone());
     let mut outputs = Vec::new();
-    for (index, &result) in results.iter().enumerate() {
+    // Nothing takes elements narrower than a byte out of a program.
+    let results = results.iter().filter(|&&id| body.ty(id).dtype.bits() >= 8).copied().collect::<Vec<_>>();
+    let mut builder = Builder::extending(body, builtin().clone());
+    for (index, result) in results.into_iter().enumerate() {
         let mut value = result;
         let ty = builder.ty(value).clone();
         if !is_edge(&TensorType::new(ty.dtype, [1])) {
