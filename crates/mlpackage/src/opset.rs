@@ -24,6 +24,9 @@ const NAMES: &[(OpSet, &str, &str, i32)] = &[
     (OpSet::Ios26, "ios26", "CoreML9", 10),
 ];
 
+/// Operators of the engine's language that Core ML has in no op-set.
+const ABSENT: &[&str] = &["acosh", "asinh"];
+
 /// Ports that came later than their operator, by coremltools' registry.
 const LATER_PORTS: &[(&str, OpSet)] = &[
     ("batch_dims", OpSet::Ios16),
@@ -86,7 +89,7 @@ impl OpSet {
 
     fn of(body: &Body, operation: &Operation) -> Result<Self, &'static MilOp> {
         let op = operation.op;
-        let mut needed = Self::from_keyword(op.opset).ok_or(op)?;
+        let mut needed = Self::from_keyword(op.opset).filter(|_| !ABSENT.contains(&op.name)).ok_or(op)?;
         for (spec, operand) in op.ports.iter().zip(&operation.arguments) {
             if *operand != Operand::Absent {
                 let later = LATER_PORTS.iter().find(|row| row.0 == spec.name);

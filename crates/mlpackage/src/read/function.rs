@@ -3,7 +3,7 @@
 use super::value::{DeclaredType, constant, declared};
 use super::{ReadFault, constexpr};
 use crate::proto::{self, Bound};
-use aneforge_mil::op::{Arguments, MilOp, OpTable, PortKind, listed};
+use aneforge_mil::op::{Arguments, MilOp, OpTable, listed};
 use aneforge_mil::{Array, BlobSource, Body, Constant, DType, Operand, Output, SMALL_CONSTANT, TensorType, ValueId};
 use std::collections::{HashMap, HashSet};
 
@@ -182,7 +182,7 @@ fn operands(op: &'static MilOp, ports: Ports<'_>) -> Result<Vec<Operand>, ReadFa
         };
         operands[index] = match (op.ports[index].kind, ids.as_slice()) {
             _ if operands[index] != Operand::Absent => return Err(ReadFault::Duplicate { name: name.to_string() }),
-            (PortKind::Variadic, _) => Operand::Many(ids),
+            (kind, _) if kind.is_tuple() => Operand::Many(ids),
             (_, [one]) => Operand::One(*one),
             (_, many) => return Err(ReadFault::Count { port: name.to_string(), count: many.len() }),
         };

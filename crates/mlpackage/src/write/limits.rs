@@ -33,7 +33,7 @@ fn check_operation(body: &Body, operation: &Operation) -> Result<(), WriteError>
     });
     for (spec, operand) in op.ports.iter().zip(&operation.arguments) {
         let needed = match spec.kind {
-            PortKind::Weight | PortKind::Constant => true,
+            PortKind::Weight | PortKind::Constant | PortKind::Constants => true,
             _ => KNOWN.contains(&(op.name, spec.name)) || (dilated && (op.name, spec.name) == ("conv", "weight")),
         };
         if needed && operand.values().iter().any(|&id| !body.argument(id).constant) {

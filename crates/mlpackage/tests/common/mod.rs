@@ -39,7 +39,7 @@ pub fn case_body(op: &'static MilOp, case: &Case) -> (Body, Vec<Array>) {
         }
         operands.push(match (spec.kind, ids.as_slice()) {
             (_, []) => Operand::Absent,
-            (PortKind::Variadic, _) => Operand::Many(ids),
+            (kind, _) if kind.is_tuple() => Operand::Many(ids),
             (_, [one]) => Operand::One(*one),
             _ => panic!("{}: several values at {}", op.name, spec.name),
         });
@@ -77,7 +77,8 @@ pub fn with_edges(body: Body, results: &[ValueId]) -> Body {
 }
 
 /// Cases of both tables that Core ML refuses, which the writer says. All others can be written.
-pub const REFUSED: &[&str] = &["graph.prelu.slope_per_channel"];
+pub const REFUSED: &[&str] =
+    &["acosh.inverse_of_the_hyperbolic_cosine", "asinh.inverse_of_the_hyperbolic_sine", "graph.prelu.slope_per_channel"];
 
 /// Every case of the operator table.
 pub fn cases() -> impl Iterator<Item = (&'static MilOp, &'static Case)> {
