@@ -155,3 +155,28 @@ fn the_older_dialect_and_a_changed_type_are_refused() {
     let error = bad.verify().unwrap_err();
     assert_eq!((error.op, error.name.as_str()), ("write_state", "last"));
 }
+
+/// Text with pieces missing, doubled or exchanged: an error or a body that holds, never a panic.
+#[test]
+fn damaged_text_is_answered() {
+    let whole = text(TWO, ACCUMULATE, "y");
+    let words: Vec<&str> = whole.split_inclusive([' ', '(', ')', ',', ';', '<', '>']).collect();
+    let mut answered = 0;
+    for at in 0..words.len() {
+        for change in 0..3 {
+            let mut damaged = words.clone();
+            match change {
+                0 => drop(damaged.remove(at)),
+                1 => damaged.insert(at, words[at]),
+                _ => damaged.swap(at, (at * 7 + 3) % words.len()),
+            }
+            let Ok(program) = parse(&damaged.concat()) else { continue };
+            let Ok(body) = resolve(&program, "main", builtin(), &NoBlobs) else { continue };
+            body.verify().unwrap();
+            let again = parse(&emitted(&body)).unwrap();
+            assert!(body.same_computation(&resolve(&again, "main", builtin(), &NoBlobs).unwrap()));
+            answered += 1;
+        }
+    }
+    assert!(answered > 10, "{answered} damaged programs still hold");
+}
