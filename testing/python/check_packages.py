@@ -108,7 +108,9 @@ class Checked:
                 self.problems.append(f"{where}: {np.asarray(data).size} elements")
         count, version = struct.unpack("<II", path.read_bytes()[:8])
         if version != 2 or count != len(offsets):
-            self.problems.append(f"{count} blobs in the file, {len(offsets)} used, version {version}")
+            self.problems.append(
+                f"{count} blobs in the file, {len(offsets)} used, version {version}"
+            )
 
     def build(self) -> None:
         """Builds the program again and compares types."""

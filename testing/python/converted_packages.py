@@ -28,14 +28,13 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+import package_answers
 import torch
 import torch.nn.functional as F
 import torchvision
 from safetensors.torch import load_file
 from torch import nn
 from torchvision_models import redraw
-
-import package_answers
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.CRITICAL)
@@ -267,7 +266,8 @@ def third_party(found: Set, wheels: Path, random: np.random.Generator) -> None:
     own = package_answers.run(found.folder / "basic_pitch.mlpackage", {"input_2": audio})
     nearest = {
         name: min(
-            (one for one in told if one.shape == mine.shape), key=lambda one: np.abs(one - mine).max()
+            (one for one in told if one.shape == mine.shape),
+            key=lambda one: np.abs(one - mine).max(),
         )
         for name, mine in own.items()
     }
@@ -284,13 +284,15 @@ def compressed(found: Set, base: Any, newer: Any, image: np.ndarray) -> None:
     """One model under every kind of weight compression."""
     quantize, palettize, prune = (
         lambda m, **o: optimize.linear_quantize_weights(
-            m, optimize.OptimizationConfig(optimize.OpLinearQuantizerConfig(weight_threshold=64, **o))
+            m,
+            optimize.OptimizationConfig(optimize.OpLinearQuantizerConfig(weight_threshold=64, **o)),
         ),
         lambda m, **o: optimize.palettize_weights(
             m, optimize.OptimizationConfig(optimize.OpPalettizerConfig(weight_threshold=64, **o))
         ),
         lambda m, **o: optimize.prune_weights(
-            m, optimize.OptimizationConfig(optimize.OpMagnitudePrunerConfig(weight_threshold=64, **o))
+            m,
+            optimize.OptimizationConfig(optimize.OpMagnitudePrunerConfig(weight_threshold=64, **o)),
         ),
     )
     made = {
@@ -327,9 +329,7 @@ def converted(found: Set, minilm: Path, random: np.random.Generator) -> None:
     found.convert("resnet18", resnet, image(64, 64))
     found.convert("resnet18_half", resnet, image(64, 64), half=True, target=ct.target.iOS16)
     found.convert("unet", fresh(UNet()), image(32, 48))
-    found.convert(
-        "unet_fp32", fresh(UNet()), image(32, 48), ct.target.iOS15, ct.precision.FLOAT32
-    )
+    found.convert("unet_fp32", fresh(UNet()), image(32, 48), ct.target.iOS15, ct.precision.FLOAT32)
     ids = random.integers(1000, 20000, (1, 32)).astype(np.int32)
     mask = np.ones((1, 32), np.int32)
     mask[:, 25:] = 0
