@@ -9,6 +9,8 @@ scripts/fetch_minilm.sh
 scripts/fixtures.sh
 scripts/lint.sh
 cargo test --workspace --all-features --locked --doc
+# Every generated use of the conformance suite, not only the few that a plain test run makes.
+export ANEFORGE_WHOLE_SUITE=1
 if cargo nextest --version >/dev/null 2>&1; then
   cargo nextest run --workspace --all-features --locked "$@"
 else

@@ -31,6 +31,7 @@ enum Name {
     Ops(commands::ops::Options),
     Devices(commands::devices::Options),
     Doctor(commands::doctor::Options),
+    Conform(commands::conform::Options),
     Fingerprint(commands::fingerprint::Options),
 }
 
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Name::Ops(options) => commands::ops::run(options),
         Name::Devices(options) => commands::devices::run(options),
         Name::Doctor(options) => commands::doctor::run(options),
+        Name::Conform(options) => commands::conform::run(options),
         Name::Fingerprint(options) => commands::fingerprint::run(options),
     };
     match done {

@@ -3,8 +3,10 @@
 
 use aneforge_conform::claims::{Claim, Claims, Evidence, FAMILIES, Route, Status, Verdict};
 use aneforge_core::Family;
-use aneforge_mil::op::{self as support, builtin};
-use std::collections::BTreeMap;
+use aneforge_mil::op::{self as support, Support, builtin, listed};
+use aneforge_native::layer::unusable;
+use aneforge_native::layers;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn claims() -> &'static Claims {
     Claims::committed().unwrap()
@@ -79,32 +81,35 @@ fn nothing_is_measured_without_an_evidence_file() {
     assert!(claims().all().iter().all(|claim| !claim.measured));
 }
 
-#[test]
-fn support_in_the_operator_table_is_that_of_the_guide() {
-    let mut differences = Vec::new();
-    for op in builtin().all() {
-        for family in FAMILIES {
-            let place = support::FAMILIES.iter().rposition(|&from| from <= family.number()).unwrap();
-            let own = op.support.families[place];
-            let guide = |claim: &&Claim| claim.source == "guide/a" && claim.covers(family) && !claim.is_limit();
-            match claims().about(op.name).find(guide).map(|claim| claim.verdict.word()) {
-                Some(theirs) if own.to_string() != theirs => {
-                    differences.push(format!("{} is {own} on {family}, the guide says {theirs}", op.name));
-                }
-                _ => {}
-            }
-        }
-    }
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
+/// Differences between the support that a record or row states and the guide's matrix.
+fn differences(name: &str, stated: &Support) -> Vec<String> {
+    let differs = |family: Family| {
+        let place = support::FAMILIES.iter().rposition(|&from| from <= family.number()).unwrap();
+        let own = stated.families[place];
+        let guide = |claim: &&Claim| claim.source == "guide/a" && claim.covers(family) && !claim.is_limit();
+        let theirs = claims().about(name).find(guide)?.verdict.word();
+        (own.to_string() != theirs).then(|| format!("{name} is {own} on {family}, the guide says {theirs}"))
+    };
+    FAMILIES.into_iter().filter_map(differs).collect()
 }
 
-/// Operators of MIL that none of the tables has.
-const WITHOUT_CLAIMS: &[&str] = &[];
+#[test]
+fn support_in_the_operator_table_is_that_of_the_guide() {
+    let records = builtin().all().into_iter().flat_map(|op| differences(op.name, &op.support));
+    let names = listed().iter().flat_map(|row| differences(row.name, &row.support));
+    let all: Vec<_> = records.chain(names).collect();
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
 
 #[test]
-fn every_operator_of_the_table_has_a_statement() {
-    let silent: Vec<_> = builtin().all().iter().map(|op| op.name).filter(|name| claims().about(name).next().is_none()).collect();
-    assert_eq!(silent, WITHOUT_CLAIMS);
+fn every_operator_and_layer_has_a_statement_and_every_statement_an_operator() {
+    let mil = builtin().all().into_iter().map(|op| op.name).chain(listed().iter().map(|row| row.name));
+    let layers = layers().iter().map(|layer| layer.op.name);
+    let silent: Vec<_> = mil.clone().chain(layers.clone()).filter(|name| claims().about(name).next().is_none()).collect();
+    assert!(silent.is_empty(), "nobody says anything of {silent:?}");
+    let known: BTreeSet<&str> = mil.chain(layers).chain(unusable().iter().map(|row| row.name)).collect();
+    let lost: Vec<_> = claims().operators().into_iter().filter(|name| !known.contains(name)).collect();
+    assert!(lost.is_empty(), "in no table: {lost:?}");
 }
 
 fn report(change: impl Fn(&mut serde_json::Value)) -> String {

@@ -1,6 +1,7 @@
 //! One module per command, each with its options and its `run`.
 
 pub mod compile;
+pub mod conform;
 pub mod devices;
 pub mod doctor;
 pub mod embed;

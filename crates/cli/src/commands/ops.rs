@@ -2,184 +2,140 @@
 
 use crate::failure::Failure;
 use crate::output;
-use aneforge::core::op as graph;
-use aneforge::core::{AttributeSpec, GraphOp};
-use aneforge::mil::op::{Arithmetic, Default, MilOp, PortKind, PortSpec, builtin};
-use serde::Serialize;
+use aneforge::conform::catalogue::{
+    Catalogue, FamilySupport, Gradient, GraphEntry, Limit, ListedEntry, MilEntry, Port, Rule, markdown,
+};
+use std::path::PathBuf;
 
-/// List the operators of the graph and of MIL, or show one of them with its rules.
+/// List the operators of the graph, of MIL and of the engine, or show some of them with all that is known of them.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Show what this operator takes, its rules, its arithmetic on the engine.
-    name: Option<String>,
+    /// `show NAME...` or NAME: what the operator takes, its rules, its lowering, which chips have it and who says so.
+    names: Vec<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Serialize)]
-struct Tables {
-    graph: Vec<GraphEntry>,
-    mil: Vec<MilEntry>,
-}
-
-#[derive(Serialize)]
-struct GraphEntry {
-    name: &'static str,
-    summary: &'static str,
-    inputs: Vec<Input>,
-    attributes: Vec<Input>,
-    rules: Vec<Rule>,
-    differentiable: bool,
-}
-
-#[derive(Serialize)]
-struct MilEntry {
-    name: &'static str,
-    opset: &'static str,
-    summary: &'static str,
-    ports: Vec<Input>,
-    rules: Vec<Rule>,
-    arithmetic: String,
-    native_from: Option<String>,
-    /// Standing per family of the M1, M2, M3, and the M4 and later: N native, B bridged, G gated, X absent.
-    families: String,
-    limits: &'static str,
-    source: &'static str,
-}
-
-#[derive(Serialize)]
-struct Input {
-    name: &'static str,
-    takes: String,
-    default: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Rule {
-    label: &'static str,
-    rule: &'static str,
+    /// Write the reference as Markdown into this folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "names"])]
+    markdown: Option<PathBuf>,
 }
 
 /// Lists or shows.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let wanted = |name: &str| options.name.as_ref().is_none_or(|wanted| wanted == name);
-    let mut graph: Vec<_> = graph::builtin().iter().filter(|op| wanted(op.name)).map(|op| graph_entry(op)).collect();
-    graph.sort_by_key(|entry| entry.name);
-    let mil: Vec<_> = builtin().all().into_iter().filter(|op| wanted(op.name)).map(mil_entry).collect();
-    if let Some(name) = options.name.as_ref().filter(|_| graph.is_empty() && mil.is_empty()) {
+    let catalogue = Catalogue::builtin().map_err(|error| Failure::input(&error))?;
+    if let Some(folder) = &options.markdown {
+        return Ok(markdown::write(&catalogue, folder)?);
+    }
+    // `ops show relu` and `ops relu` are the same; no operator is called show.
+    let names = match options.names.split_first() {
+        Some((first, rest)) if first == "show" && !rest.is_empty() => rest,
+        _ => &options.names,
+    };
+    if names.is_empty() {
+        return if options.json { output::json(&catalogue) } else { output::data(&list(&catalogue)) };
+    }
+    let chosen = names.iter().map(|name| catalogue.only(name)).collect::<Vec<_>>();
+    if let Some((name, _)) = names.iter().zip(&chosen).find(|(_, found)| found.is_empty()) {
         return Err(Failure::Input(format!("there is no operator {name:?}; `aneforge ops` lists them all")));
     }
     if options.json {
-        return output::json(&Tables { graph, mil });
+        return output::json(&Catalogue::joined(chosen));
     }
-    if options.name.is_none() {
-        let rows = graph.iter().map(|op| vec!["graph".to_string(), op.name.to_string(), op.summary.to_string()]);
-        let rows = rows.chain(mil.iter().map(|op| vec!["mil".to_string(), op.name.to_string(), op.summary.to_string()]));
-        return output::data(&output::table(&rows.collect::<Vec<_>>(), &[]));
-    }
-    let shown: Vec<String> = graph.iter().map(show_graph).chain(mil.iter().map(show_mil)).collect();
-    output::data(&shown.join("\n"))
+    output::data(&chosen.iter().map(show).collect::<Vec<_>>().join("\n"))
 }
 
-fn graph_entry(op: &'static GraphOp) -> GraphEntry {
-    let dtypes = |dtypes: &[aneforge::DType]| dtypes.iter().map(|dtype| dtype.keyword()).collect::<Vec<_>>().join(", ");
-    let kind = |kind| match kind {
-        graph::InputKind::One => "",
-        graph::InputKind::Optional => "optional ",
-        graph::InputKind::Variadic => "several of ",
-    };
-    GraphEntry {
-        name: op.name,
-        summary: op.summary,
-        inputs: op
-            .inputs
-            .iter()
-            .map(|input| {
-                let constant = if input.constant { "constant " } else { "" };
-                Input { name: input.name, takes: format!("{}{constant}{}", kind(input.kind), dtypes(input.dtypes)), default: None }
-            })
-            .collect(),
-        attributes: op.attributes.iter().map(attribute).collect(),
-        rules: op.constraints.iter().map(|rule| Rule { label: rule.label, rule: rule.rule }).collect(),
-        differentiable: matches!(op.vjp, graph::Vjp::Rule(_)),
+/// One line per operator and alias.
+fn list(catalogue: &Catalogue) -> String {
+    let row = |table: &str, name: &str, summary: &str| vec![table.to_string(), name.to_string(), summary.to_string()];
+    let mut rows = Vec::new();
+    for op in &catalogue.graph {
+        rows.push(row("graph", op.name, op.summary));
+        rows.extend(op.aliases.iter().map(|alias| row("graph", alias.name, &format!("Written as {} here.", alias.written))));
     }
+    rows.extend(catalogue.mil.iter().map(|op| row("mil", op.name, op.summary)));
+    rows.extend(catalogue.listed.iter().map(|op| row("mil", op.name, &format!("No record: {}.", op.reason))));
+    rows.extend(catalogue.native.iter().map(|op| row("native", op.name, op.summary)));
+    rows.extend(catalogue.unusable.iter().map(|op| row("native", op.name, &format!("No record: {}.", op.reason))));
+    output::table(&rows, &[])
 }
 
-fn attribute(spec: &AttributeSpec) -> Input {
-    Input { name: spec.name, takes: format!("{:?}", spec.kind).to_lowercase(), default: default(spec.default) }
+fn show(found: &Catalogue) -> String {
+    let graph = found.graph.iter().map(show_graph);
+    let mil = found.mil.iter().map(|op| show_mil("mil", op)).chain(found.native.iter().map(|op| show_mil("native", op)));
+    let listed =
+        found.listed.iter().map(|op| show_listed("mil", op)).chain(found.unusable.iter().map(|op| show_listed("native", op)));
+    graph.chain(mil).chain(listed).collect::<Vec<_>>().join("\n")
 }
 
-fn default(default: Default) -> Option<String> {
-    match default {
-        Default::Required => None,
-        Default::Absent => Some("none".to_string()),
-        Default::Int(value) => Some(value.to_string()),
-        Default::Float(value) => Some(format!("{value:?}")),
-        Default::Flag(value) => Some(value.to_string()),
-        Default::Text(text) => Some(format!("{text:?}")),
-        Default::Ints(values) => Some(format!("{values:?}")),
-    }
-}
-
-fn mil_entry(op: &'static MilOp) -> MilEntry {
-    let port = |port: &PortSpec| {
-        let kind = match port.kind {
-            PortKind::Tensor => "",
-            PortKind::Constant | PortKind::Weight => "constant ",
-            PortKind::Variadic => "several of ",
-            PortKind::Constants => "several constant ",
-        };
-        let dtypes = port.dtypes.iter().map(|dtype| dtype.keyword()).collect::<Vec<_>>().join(", ");
-        Input { name: port.name, takes: format!("{kind}{dtypes}"), default: default(port.default) }
-    };
-    MilEntry {
-        name: op.name,
-        opset: op.opset,
-        summary: op.summary,
-        ports: op.ports.iter().map(port).collect(),
-        rules: op.constraints.iter().map(|rule| Rule { label: rule.label, rule: rule.rule }).collect(),
-        arithmetic: match op.arithmetic {
-            Arithmetic::Exact(rule) => format!("exact: {rule}"),
-            Arithmetic::Modelled(rule) => format!("modelled: {rule}"),
-            Arithmetic::Copy => "moves elements".to_string(),
-            Arithmetic::Unknown => "unknown".to_string(),
-        },
-        native_from: op.support.native_from().map(|family| format!("A{family}")),
-        families: op.support.families.iter().map(|standing| standing.letter()).collect(),
-        limits: op.support.limits,
-        source: op.support.source,
-    }
+fn show_listed(table: &str, op: &ListedEntry) -> String {
+    let mut text = format!("{table} {}: {}\n  no record: {}\n", op.name, op.summary, op.reason);
+    text.push_str(&support(&op.support));
+    op.limits.iter().for_each(|limit| text.push_str(&limit_line(limit)));
+    text
 }
 
 fn show_graph(op: &GraphEntry) -> String {
     let mut text = format!("graph {}: {}\n", op.name, op.summary);
-    text.push_str(&inputs("input", &op.inputs));
-    text.push_str(&inputs("attribute", &op.attributes));
+    for alias in &op.aliases {
+        text.push_str(&format!("  also {}: written as {}\n", alias.name, alias.written));
+    }
+    text.push_str(&ports("input", &op.inputs));
+    text.push_str(&ports("attribute", &op.attributes));
     text.push_str(&rules(&op.rules));
-    text.push_str(if op.differentiable { "  has a derivative\n" } else { "  has no derivative\n" });
+    match op.gradient {
+        Gradient::Rule => text.push_str("  has a derivative\n"),
+        Gradient::None(reason) => text.push_str(&format!("  has no derivative: {reason}\n")),
+    }
+    for lowering in &op.lowering {
+        text.push_str(&format!("  for {}:\n", lowering.targets.join(", ")));
+        match &lowering.refused {
+            Some(reason) => text.push_str(&format!("    refused: {reason}\n")),
+            None => lowering.mil.lines().for_each(|line| text.push_str(&format!("    {line}\n"))),
+        }
+    }
+    text.push_str(&support(&op.support));
     text
 }
 
-fn show_mil(op: &MilEntry) -> String {
-    let mut text = format!("mil {} (from {}): {}\n", op.name, op.opset, op.summary);
-    text.push_str(&inputs("port", &op.ports));
+fn show_mil(table: &str, op: &MilEntry) -> String {
+    let mut text = format!("{table} {} (from {}): {}\n", op.name, op.opset, op.summary);
+    text.push_str(&ports("port", &op.ports));
     text.push_str(&rules(&op.rules));
     text.push_str(&format!("  arithmetic on the engine: {}\n", op.arithmetic));
-    let native = op.native_from.as_deref().map_or("no engine".to_string(), |family| format!("{family} on"));
-    text.push_str(&format!("  native from {native}, {} on M1, M2, M3, M4 ({})\n", op.families, op.source));
-    if !op.limits.is_empty() {
-        text.push_str(&format!("  limits: {}\n", op.limits));
+    text.push_str(&support(&op.support));
+    op.limits.iter().for_each(|limit| text.push_str(&limit_line(limit)));
+    text
+}
+
+/// One line per family, with every side where sources disagree.
+fn support(families: &[FamilySupport]) -> String {
+    let mut text = String::new();
+    for support in families {
+        let verdict = support.verdict.map_or("nothing is claimed", |verdict| verdict.word());
+        text.push_str(&format!("  {} through {}: {verdict}, {}\n", support.family, support.route.word(), support.status.word()));
+        for side in &support.sides {
+            let how = if side.tried { "tried" } else { "predicted" };
+            let figure = side.figure.map_or(String::new(), |figure| format!(", error {figure:e}"));
+            let note = side.note.as_ref().map_or(String::new(), |note| format!(": {note}"));
+            text.push_str(&format!("    {} ({how}{figure}){note} [{}]\n", side.verdict.word(), side.source));
+        }
     }
     text
 }
 
-fn inputs(kind: &str, inputs: &[Input]) -> String {
-    let rows: Vec<_> = inputs
+fn limit_line(limit: &Limit) -> String {
+    let families = if limit.first == limit.last { limit.first.to_string() } else { format!("{} to {}", limit.first, limit.last) };
+    let uses = limit.uses.as_deref().or(limit.dtype.as_deref()).unwrap_or("some uses");
+    let note = limit.note.as_ref().map_or(String::new(), |note| format!(": {note}"));
+    format!("  limit on {families} through {}: {uses}, {}{note} [{}]\n", limit.route.word(), limit.verdict.word(), limit.source)
+}
+
+fn ports(kind: &str, ports: &[Port]) -> String {
+    let rows: Vec<_> = ports
         .iter()
-        .map(|input| {
-            let default = input.default.as_ref().map_or(String::new(), |default| format!("default {default}"));
-            vec![format!("  {kind}"), input.name.to_string(), input.takes.clone(), default]
+        .map(|port| {
+            let default = port.default.as_ref().map_or(String::new(), |default| format!("default {default}"));
+            vec![format!("  {kind}"), port.name.to_string(), port.takes.clone(), default]
         })
         .collect();
     output::table(&rows, &[])

@@ -192,6 +192,14 @@ impl Claims {
         self.claims.iter().filter(move |claim| claim.operator == operator)
     }
 
+    /// The way on which an operator reaches the engine: the engine's own layers by net.plist, all others by e5rt.
+    pub fn route_of(&self, operator: &str) -> Route {
+        match self.about(operator).all(|claim| claim.route == Route::Native) && self.about(operator).next().is_some() {
+            true => Route::Native,
+            false => Route::E5rt,
+        }
+    }
+
     /// Every operator that some statement is about, by name.
     pub fn operators(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.claims.iter().map(|claim| claim.operator.as_str()).collect();

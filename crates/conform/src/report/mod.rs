@@ -1,8 +1,11 @@
 //! What a conformance run found: plain data that goes to JSON and comes back from it.
 
 mod file;
+mod html;
+mod style;
 
 pub use file::write_atomically;
+pub use html::page;
 
 use crate::claims::{Route, Status, Verdict};
 use aneforge_core::Family;

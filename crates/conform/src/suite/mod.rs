@@ -1,0 +1,189 @@
+//! The conformance suite: every operator of a table, by its own cases and by cases generated from them, on a device.
+//!
+//! A use of a MIL operator is a program of one operation, one of the engine's own layers a network of one unit; a use of a graph
+//! operator is lowered and compiled for the device's chip. All go through the files that a compiler would read, and the results are held against the f64 meaning. The suite takes any list of records: operators
+//! from outside these crates pass the same gate.
+//!
+//! ```
+//! use aneforge_conform::suite::{Options, Suite};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // `&[&MY_OP]` for an operator of one's own.
+//! let suite = Suite::of(&[&aneforge_core::op::RELU], &[]);
+//! let report = suite.run("cpu", &Options::default(), &mut |_| ())?;
+//! assert!(report.is_green());
+//! # Ok(())
+//! # }
+//! ```
+
+mod compare;
+mod graph;
+mod mil;
+mod run;
+mod usage;
+mod values;
+
+use crate::claims::{Claims, Route, Status};
+use crate::report::{ClaimSummary, Machine, OperatorResult, Outcome, Report, SCHEMA, Table, Totals};
+use aneforge_core::{Chip, GraphOp, Target};
+use aneforge_mil::op::MilOp;
+use aneforge_runtime::DeviceError;
+use run::Bench;
+use std::time::Instant;
+use usage::Use;
+
+/// The seed of generated uses where none is given.
+pub const DEFAULT_SEED: u64 = 0x5eed;
+
+/// Operators to run, by table.
+#[derive(Clone, Debug, Default)]
+pub struct Suite {
+    /// Operators of the graph.
+    pub graph: Vec<&'static GraphOp>,
+    /// Operators of MIL.
+    pub mil: Vec<&'static MilOp>,
+    /// The engine's own layers.
+    pub native: Vec<&'static MilOp>,
+}
+
+/// How many uses are generated, and of which operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Seed of all generated values and shapes; the same seed gives the same uses.
+    pub seed: u64,
+    /// Only operators with this in their name.
+    pub filter: Option<String>,
+    /// Uses per case with other values.
+    pub reseeded: usize,
+    /// Whether each case is also run on the ends and special points of the domain.
+    pub edges: bool,
+    /// Uses per case with other extents.
+    pub reshaped: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seed: DEFAULT_SEED, filter: None, reseeded: 2, edges: true, reshaped: 2 }
+    }
+}
+
+impl Options {
+    /// The written cases alone.
+    pub fn written_only() -> Self {
+        Self { reseeded: 0, edges: false, reshaped: 0, ..Self::default() }
+    }
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// Finished operators.
+    pub done: usize,
+    /// All operators of the run.
+    pub total: usize,
+    /// The operator being run; empty when all are done.
+    pub operator: &'a str,
+}
+
+/// Why a suite could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// The device cannot be had.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// No operator matches the filter.
+    #[error("no operator has {filter:?} in its name; `aneforge ops` lists them all")]
+    Nothing {
+        /// The filter.
+        filter: String,
+    },
+    /// The committed claims cannot be read.
+    #[error(transparent)]
+    Claims(#[from] crate::claims::ClaimError),
+    /// The folder for programs cannot be made.
+    #[error("no folder for programs: {0}")]
+    Folder(#[from] std::io::Error),
+}
+
+impl Suite {
+    /// Every operator of these crates.
+    pub fn builtin() -> Self {
+        let native = aneforge_native::layers().iter().map(|layer| &layer.op).collect();
+        Self { graph: aneforge_core::op::builtin().to_vec(), mil: aneforge_mil::op::builtin().all(), native }
+    }
+
+    /// The operators of a caller.
+    pub fn of(graph: &[&'static GraphOp], mil: &[&'static MilOp]) -> Self {
+        Self { graph: graph.to_vec(), mil: mil.to_vec(), native: Vec::new() }
+    }
+
+    /// Runs the suite on a device.
+    ///
+    /// # Errors
+    /// [`SuiteError`]: what an operator does wrong stands in the report and is no error.
+    pub fn run(&self, device: &str, options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report, SuiteError> {
+        let start = Instant::now();
+        let claims = Claims::committed().map_err(Clone::clone)?;
+        let chip = device.strip_prefix("emulator:").and_then(Chip::find);
+        let bench = Bench::open(device, chip, claims)?;
+        let chosen = |name: &str| options.filter.as_ref().is_none_or(|part| name.contains(part.as_str()));
+        let graph: Vec<_> = self.graph.iter().copied().filter(|op| chosen(op.name)).collect();
+        let mil: Vec<_> = self.mil.iter().copied().filter(|op| chosen(op.name)).collect();
+        let native: Vec<_> = self.native.iter().copied().filter(|op| chosen(op.name)).collect();
+        let total = graph.len() + mil.len() + native.len();
+        if let (0, Some(filter)) = (total, &options.filter) {
+            return Err(SuiteError::Nothing { filter: filter.clone() });
+        }
+        let mut operators = Vec::with_capacity(total);
+        for op in graph {
+            progress(Progress { done: operators.len(), total, operator: op.name });
+            operators.push(operator(&bench, Table::Graph, op.name, graph::uses(op, options)));
+        }
+        let single = mil.into_iter().map(|op| (Table::Mil, op)).chain(native.into_iter().map(|op| (Table::Native, op)));
+        for (table, op) in single {
+            progress(Progress { done: operators.len(), total, operator: op.name });
+            operators.push(operator(&bench, table, op.name, mil::uses(op, table, options)));
+        }
+        progress(Progress { done: total, total, operator: "" });
+        let mut totals = Totals::default();
+        operators.iter().for_each(|result| totals.add(result.totals));
+        Ok(Report {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            device: bench.name().to_string(),
+            chip: chip.map(|chip| chip.name.to_string()),
+            family: chip.map(|chip| chip.family),
+            route: chip.map(|_| Route::E5rt),
+            machine: Machine::here(),
+            seed: options.seed,
+            seconds: start.elapsed().as_secs_f64(),
+            totals,
+            operators,
+        })
+    }
+}
+
+/// Runs all uses of one operator.
+fn operator(bench: &Bench<'_>, table: Table, name: &str, uses: Vec<Use>) -> OperatorResult {
+    let uses: Vec<_> = uses.iter().map(|usage| bench.run(usage)).collect();
+    let mut totals = Totals::default();
+    uses.iter().for_each(|result| totals.count(result.outcome));
+    let claim = match table {
+        Table::Graph => None,
+        Table::Mil | Table::Native => bench.claim(name).filter(|claim: &ClaimSummary| claim.status != Status::Unknown),
+    };
+    OperatorResult {
+        table,
+        name: name.to_string(),
+        outcome: uses.iter().map(|result| result.outcome).max().unwrap_or(Outcome::Unsupported),
+        totals,
+        worst_error: uses.iter().filter_map(|result| result.error).filter(|error| error.is_finite()).fold(0.0, f64::max),
+        micros: uses.iter().map(|result| result.micros).sum(),
+        claim,
+        uses,
+    }
+}
+
+/// What programs are compiled for on a device.
+fn target(chip: Option<&'static Chip>) -> Target {
+    chip.map_or(Target::Generic, Target::e5rt)
+}
