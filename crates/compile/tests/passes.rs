@@ -136,4 +136,22 @@ fn what_a_chip_cannot_take_is_an_error_that_says_what_to_do() {
     assert!(compiled(wide, "m4").is_ok());
     let error = compiled(wide, "m1").expect_err("beyond the limit of an M1");
     assert!(error.contains("20000") && error.contains("16384") && error.contains("M1") && error.contains("split"), "{error}");
+    let volume = "func main<ios18>(tensor<fp16, [1, 1, 3, 3, 3]> x, tensor<fp16, [1, 1, 2, 2, 2]> w) {
+        tensor<fp16, [1, 1, 2, 2, 2]> y = conv(x = x, weight = w)[name = string(\"y\")];
+    } -> (y);";
+    let order = "func main<ios18>(tensor<fp16, [4]> x) {
+        tensor<fp16, [1]> y, tensor<int32, [1]> i = topk(x = x)[name = string(\"y\")];
+    } -> (y);";
+    let integer = "func main<ios18>(tensor<int32, [4]> x) {
+        tensor<fp16, [4]> y = cast(x = x, dtype = string(\"fp16\"))[name = string(\"y\")];
+    } -> (y);";
+    for (text, works, fails, words) in [
+        (volume, "generic", "m5", ["three spatial axes", "sum convolutions of two axes"]),
+        (order, "m2", "m1", ["gated here and native from A14 on", "a later chip"]),
+        (integer, "generic", "m4", ["int32 to fp16", "on the host"]),
+    ] {
+        assert!(compiled(text, works).is_ok(), "{:?}", compiled(text, works));
+        let error = compiled(text, fails).expect_err(fails);
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    }
 }

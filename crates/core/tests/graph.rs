@@ -327,3 +327,33 @@ fn gradients_reach_parameters_through_a_small_network() {
     let unrelated = input(&graph, "z", &[2]);
     assert_eq!(backward(&loss, &[unrelated])[0].shape().unwrap(), [2]);
 }
+
+#[test]
+fn images_of_bytes_are_scaled_and_shifted_per_channel() {
+    let graph = Graph::new();
+    let pixels = Array::new(DType::UInt8, [1, 2, 1, 2], vec![0.0, 255.0, 128.0, 64.0]);
+    let y = graph.image_input("image", &[1, 2, 1, 2], &[0.5, 0.25], &[-1.0]);
+    assert_eq!(run(&y, &[pixels]), [-1.0, 126.5, 31.0, 15.0]);
+    let plain = graph.image_input("plain", &[1, 1, 1, 1], &[1.0], &[0.0]);
+    let body = lower(&[("y".to_string(), plain)], Target::Generic).unwrap();
+    assert_eq!(support::values_of(&body), ["cast"]);
+    assert!(message(&graph.image_input("other", &[1, 2, 1, 2], &[1.0, 2.0, 3.0], &[0.0])).contains("mul breaks rule C2"));
+}
+
+#[test]
+fn a_line_is_convolved_as_a_plane_on_a_chip() {
+    let graph = Graph::new();
+    let x = input(&graph, "x", &[1, 2, 40]);
+    for (kernel, plane) in [(3, [1, 3, 1, 38]), (17, [1, 3, 24, 1])] {
+        let weight = graph.full(&[3, 2, kernel], 0.25);
+        let outputs = [("y".to_string(), x.conv(&weight, None, &Window::default()))];
+        let target: Target = "m1".parse().unwrap();
+        let (chip, generic) = (lower(&outputs, target).unwrap(), lower(&outputs, Target::Generic).unwrap());
+        let conv = chip.operations.iter().find(|operation| operation.op.name == "conv").unwrap();
+        // The long kernel lies along the height, whose extent is not limited.
+        assert_eq!(chip.ty(conv.outputs[0]).shape, plane);
+        let values = Array::new(DType::Fp16, [1, 2, 40], (0..80).map(f64::from).collect());
+        let results = [&chip, &generic].map(|body| evaluate(body, std::slice::from_ref(&values)).unwrap().remove(0));
+        assert_eq!(results[0], results[1]);
+    }
+}

@@ -4,7 +4,7 @@ use crate::CompileError;
 use crate::rewrite::one;
 use aneforge_core::{Chip, Target};
 use aneforge_mil::op::{FAMILIES, Standing};
-use aneforge_mil::{Body, Operation, TensorType, ValueId};
+use aneforge_mil::{Body, DType, Operation, TensorType, ValueId};
 
 /// Checks a legalised body against the limits of the target's chip; `generic` has none.
 ///
@@ -23,6 +23,7 @@ pub fn check(body: &Body, target: &Target) -> Result<(), CompileError> {
             extents(body, chip, operation.op.name, output)?;
         }
         present(body, chip, operation)?;
+        conversion(body, chip, operation)?;
         kernel(body, chip, operation)?;
     }
     Ok(())
@@ -53,6 +54,21 @@ fn present(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), Compil
     };
     let remedy = "compose it of operators that the chip has, choose a later chip, or compute it on the host";
     Err(limit_error(body, chip, operation.op.name, output, body.ty(output), rule, remedy))
+}
+
+/// Whether the engine converts between the two element types: floats, bools and bytes into floats. int32 is rejected, says the ANE
+/// guide (arXiv 2606.22283, appendix A).
+fn conversion(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), CompileError> {
+    let ("cast", Some(x), Some(&output)) = (operation.op.name, one(operation, "x"), operation.outputs.first()) else {
+        return Ok(());
+    };
+    let (from, to) = (body.ty(x), body.ty(output));
+    if from.dtype != DType::Int32 && to.dtype != DType::Int32 {
+        return Ok(());
+    }
+    let rule = format!("a conversion from {} to {} is none the engine makes", from.dtype, to.dtype);
+    let remedy = "convert integers on the host, or ask operators that give positions for fp16 ones (output_dtype)";
+    Err(limit_error(body, chip, operation.op.name, output, from, rule, remedy))
 }
 
 fn kernel(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), CompileError> {

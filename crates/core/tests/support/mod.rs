@@ -59,6 +59,12 @@ pub fn build(op: &'static GraphOp, case: &Case) -> Built {
     Built { graph, inputs, arrays, outputs }
 }
 
+/// The values of a use's inputs and constants, in the order of its samples.
+pub fn arrays(op: &GraphOp, case: &Case) -> Vec<Array> {
+    let array = |(index, sample): (usize, &Sample)| Array::new(sample.dtype, sample.shape, values(op, sample, index));
+    case.inputs.iter().enumerate().map(array).collect()
+}
+
 /// Given values, or a fixed pseudo-random sequence inside the operator's domain: SplitMix64, all values multiples of 2^-8 so that
 /// fp16 holds them exactly, and distinct so that no two tie.
 fn values(op: &GraphOp, sample: &Sample, salt: usize) -> Vec<f64> {

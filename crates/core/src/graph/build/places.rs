@@ -129,6 +129,18 @@ impl Tensor {
 }
 
 impl Graph {
+    /// An image of bytes as a named input of the program (`uint8`, `[batch, channels, height, width]`), and its pixels times `scale`
+    /// plus `bias` as fp16. Each is one number, or one per channel; a scale of 1 and a bias of 0 cost nothing.
+    pub fn image_input(&self, name: &str, shape: &[usize], scale: &[f64], bias: &[f64]) -> Tensor {
+        let pixels = self.input(name, DType::UInt8, shape).cast(DType::Fp16);
+        let numbers = |values: &[f64]| match values {
+            [one] => self.values(DType::Fp16, &[], &[*one]),
+            several => self.values(DType::Fp16, &[1, several.len(), 1, 1], several),
+        };
+        let scaled = if scale == [1.0] { pixels } else { pixels.mul(&numbers(scale)) };
+        if bias == [0.0] { scaled } else { scaled.add(&numbers(bias)) }
+    }
+
     /// A constant of the numbers from `start` in steps of `step` up to `end`, which is left out.
     pub fn range(&self, dtype: DType, start: f64, end: f64, step: f64) -> Tensor {
         let count = ((end - start) / step).ceil();

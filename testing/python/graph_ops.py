@@ -1,0 +1,574 @@
+"""What the graph operators mean, in float64 PyTorch and numpy: one plain function for each.
+
+Reads a JSON list of uses on standard input: {"op", "inputs": {name: [{"shape", "data"}]}, "attributes": {name: value}}, numbers as
+text so that infinities survive. Writes, for each, the list of results as {"shape", "data"}, or null where the operator is not
+known here. Written from the operators' definitions, not from the Rust code that the results judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+Tensor = torch.Tensor
+Attributes = dict[str, Any]
+
+
+class Use:
+    """Inputs by name and attributes of one use."""
+
+    def __init__(self, inputs: dict[str, list[Tensor]], attributes: Attributes) -> None:
+        """Holds both."""
+        self.inputs, self.attributes = inputs, attributes
+
+    def __getattr__(self, name: str) -> Tensor:
+        """The first tensor at an input."""
+        return self.inputs[name][0]
+
+    def get(self, name: str) -> Tensor | None:
+        """The tensor at an input that may be empty."""
+        return self.inputs[name][0] if self.inputs.get(name) else None
+
+    def __getitem__(self, name: str) -> Any:
+        """An attribute."""
+        return self.attributes[name]
+
+
+def away(x: Tensor) -> Tensor:
+    """Nearest integer; ties go either way between devices, so they are given to the even one as in IEEE 754."""
+    return torch.round(x)
+
+
+def affine_part(y: Tensor, u: Use, shape: list[int]) -> Tensor:
+    """Times gamma plus beta, brought to a shape."""
+    for name, apply in (("gamma", torch.mul), ("beta", torch.add)):
+        part = u.get(name)
+        if part is not None:
+            y = apply(y, part.reshape(shape))
+    return y
+
+
+def standardised(x: Tensor, axes: list[int], epsilon: float) -> Tensor:
+    """Minus the mean over the standard deviation."""
+    mean = x.mean(axes, keepdim=True)
+    return (x - mean) / torch.sqrt(((x - mean) ** 2).mean(axes, keepdim=True) + epsilon)
+
+
+def layer_norm(u: Use) -> Tensor:
+    """Over any axes."""
+    axes = sorted(axis % u.x.dim() for axis in u["axes"])
+    shape = [extent if axis in axes else 1 for axis, extent in enumerate(u.x.shape)]
+    return affine_part(standardised(u.x, axes, u["epsilon"]), u, shape)
+
+
+def channels(u: Use) -> list[int]:
+    """Extents of a vector per channel."""
+    return [1, -1] + [1] * (u.x.dim() - 2)
+
+
+def spatial(u: Use, name: str, count: int, default: int) -> list[int]:
+    """A window attribute with its default."""
+    return list(u.attributes.get(name) or [default] * count)
+
+
+def padded(x: Tensor, pad: list[int], value: float) -> Tensor:
+    """Constant padding given per axis before and after, spatial axes first to last."""
+    pairs = [pad[index : index + 2] for index in range(0, len(pad), 2)]
+    return F.pad(x, [side for pair in reversed(pairs) for side in pair], value=value)
+
+
+def conv(u: Use) -> Tensor:
+    """Cross-correlation of any rank."""
+    rank = u.x.dim() - 2
+    function = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[rank]
+    x = padded(u.x, spatial(u, "pad", 2 * rank, 0), 0.0)
+    return function(
+        x, u.weight, u.get("bias"), tuple(spatial(u, "strides", rank, 1)), 0, tuple(spatial(u, "dilations", rank, 1)), u["groups"]
+    )
+
+
+def conv_transpose(u: Use) -> Tensor:
+    """Full result, zeros behind it, then cut."""
+    rank = u.x.dim() - 2
+    function = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[rank]
+    strides, dilations = spatial(u, "strides", rank, 1), spatial(u, "dilations", rank, 1)
+    y = function(u.x, u.weight, None, tuple(strides), 0, 0, u["groups"], tuple(dilations))
+    pad, extra = spatial(u, "pad", 2 * rank, 0), spatial(u, "output_padding", rank, 0)
+    for axis in range(rank):
+        y = padded(y, [0, 0] * (axis) + [0, extra[axis]] + [0, 0] * (rank - axis - 1), 0.0)
+        y = y.narrow(axis + 2, pad[2 * axis], y.shape[axis + 2] - pad[2 * axis] - pad[2 * axis + 1])
+    bias = u.get("bias")
+    return y if bias is None else y + bias.reshape([1, -1] + [1] * rank)
+
+
+def pool(u: Use, reduce: Callable[[np.ndarray, int, int], float]) -> Tensor:
+    """A window at a time; the reduction gets the elements of x, their number and that with padding."""
+    x = u.x.numpy()
+    kernel = u["kernel_sizes"]
+    rank = len(kernel)
+    strides, pad = spatial(u, "strides", rank, 0), spatial(u, "pad", 2 * rank, 0)
+    strides = [stride or size for stride, size in zip(strides, kernel, strict=True)]
+    counts = []
+    for axis in range(rank):
+        room = x.shape[axis + 2] + pad[2 * axis] + pad[2 * axis + 1] - kernel[axis]
+        count = room // strides[axis] + 1
+        if u["ceil_mode"] and room % strides[axis]:
+            # A window that would start behind the input and its front padding is left out.
+            count += int(count * strides[axis] < x.shape[axis + 2] + pad[2 * axis])
+        counts.append(count)
+    y = np.zeros((*x.shape[:2], *counts))
+    for place in np.ndindex(*counts):
+        seen, whole = [], 1
+        for axis, at in enumerate(place):
+            start = at * strides[axis] - pad[2 * axis]
+            seen.append(slice(max(start, 0), min(start + kernel[axis], x.shape[axis + 2])))
+            whole *= min(start + kernel[axis], x.shape[axis + 2] + pad[2 * axis + 1]) - start
+        window = x[(slice(None), slice(None), *seen)].reshape(*x.shape[:2], -1)
+        y[(slice(None), slice(None), *place)] = reduce(window, window.shape[-1], whole)
+    return torch.from_numpy(y)
+
+
+def local_response_norm(u: Use) -> Tensor:
+    """PyTorch's own."""
+    return F.local_response_norm(u.x, u["size"], u["alpha"], u["beta"], u["k"])
+
+
+def shuffle(x: Tensor, block: int, depth_first: bool) -> Tensor:
+    """Depth to space: block places before channels where depth_first."""
+    n, c, h, w = x.shape
+    c //= block * block
+    if depth_first:
+        return x.reshape(n, block, block, c, h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c, h * block, w * block)
+    return F.pixel_shuffle(x, block)
+
+
+def space_to_depth(u: Use) -> Tensor:
+    """Block places before channels."""
+    block = u["block_size"]
+    n, c, h, w = u.x.shape
+    blocks = u.x.reshape(n, c, h // block, block, w // block, block)
+    return blocks.permute(0, 3, 5, 1, 2, 4).reshape(n, c * block * block, h // block, w // block)
+
+
+def space_to_batch(u: Use) -> Tensor:
+    """TensorFlow's definition on [batch, channels, height, width]."""
+    (tall, wide), x = u["block_shape"], padded(u.x, u["paddings"], 0.0)
+    n, c, h, w = x.shape
+    blocks = x.reshape(n, c, h // tall, tall, w // wide, wide).permute(3, 5, 0, 1, 2, 4)
+    return blocks.reshape(n * tall * wide, c, h // tall, w // wide)
+
+
+def batch_to_space(u: Use) -> Tensor:
+    """The inverse, then a crop."""
+    tall, wide = u["block_shape"]
+    top, bottom, left, right = u["crops"]
+    n, c, h, w = u.x.shape
+    blocks = u.x.reshape(tall, wide, n // (tall * wide), c, h, w).permute(2, 3, 4, 0, 5, 1)
+    y = blocks.reshape(n // (tall * wide), c, h * tall, w * wide)
+    return y[:, :, top : y.shape[2] - bottom, left : y.shape[3] - right]
+
+
+def lines(x: Tensor, axis: int, place: Callable[[int, int, int], float], to: int) -> Tensor:
+    """One axis resized linearly; place(index, from, to) says where."""
+    extent = x.shape[axis]
+    at = torch.tensor([min(max(place(index, extent, to), 0.0), extent - 1.0) for index in range(to)], dtype=torch.float64)
+    low = at.floor().long()
+    high = (low + 1).clamp(max=extent - 1)
+    share = (at - low).reshape([-1] + [1] * (-axis - 1))
+    return x.index_select(axis, low) * (1 - share) + x.index_select(axis, high) * share
+
+
+def resize_bilinear(u: Use) -> Tensor:
+    """By the places that coremltools documents for each mode."""
+    aligned = lambda i, n, m: 0.0 if m <= 1 else i * (n - 1) / (m - 1)  # noqa: E731
+    place = {
+        "DEFAULT": lambda i, n, m: i * n / m,
+        "STRICT_ALIGN_CORNERS": aligned,
+        "ALIGN_CORNERS": lambda i, n, m: (n - 1) / 2 if m == 1 else aligned(i, n, m),
+        "OFFSET_CORNERS": lambda i, n, m: max(n - 1, 1) / m * (i + 0.5),
+        "UNALIGN_CORNERS": lambda i, n, m: n / m * (i + 0.5) - 0.5,
+    }[u["sampling_mode"]]
+    return lines(lines(u.x, -2, place, u["target_size_height"]), -1, place, u["target_size_width"])
+
+
+def interpolate(u: Use) -> Tensor:
+    """PyTorch's own, with x as images."""
+    x = u.x.reshape([1, -1, *u.x.shape[-2:]])
+    factors = (u["scale_factor_height"], u["scale_factor_width"])
+    y = F.interpolate(x, scale_factor=factors, mode="bilinear", align_corners=u["align_corners"])
+    return y.reshape([*u.x.shape[:-2], *y.shape[-2:]])
+
+
+def nearest(u: Use) -> Tensor:
+    """Floor of the scaled place."""
+    rows, columns = u.x.shape[-2:]
+    height, width = u["target_size_height"], u["target_size_width"]
+    down = torch.tensor([index * rows // height for index in range(height)])
+    across = torch.tensor([index * columns // width for index in range(width)])
+    return u.x.index_select(-2, down).index_select(-1, across)
+
+
+def affine(u: Use) -> Tensor:
+    """grid_sample over affine_grid, corners at -1 and 1."""
+    batch = u.x.shape[0]
+    theta = u.transform_matrix.reshape(-1, 2, 3).expand(batch, 2, 3)
+    size = [batch, u.x.shape[1], u["output_height"], u["output_width"]]
+    grid = F.affine_grid(theta, size, align_corners=True)
+    return F.grid_sample(u.x, grid, mode="bilinear", padding_mode="zeros", align_corners=True)
+
+
+def python_slices(u: Use, rank: int) -> tuple[slice, ...]:
+    """begin:end:stride per axis; the largest and smallest integers are open ends."""
+    ends, strides = u.attributes.get("end") or [2**63 - 1] * rank, u.attributes.get("stride") or [1] * rank
+    cut = lambda end: None if abs(end) >= 2**62 else end  # noqa: E731
+    return tuple(slice(begin, cut(end), stride) for begin, end, stride in zip(u["begin"], ends, strides, strict=True))
+
+
+def slice_by_index(u: Use) -> Tensor:
+    """Python's own slices."""
+    return torch.from_numpy(u.x.numpy()[python_slices(u, u.x.dim())].copy())
+
+
+def slice_update(u: Use) -> Tensor:
+    """Assignment to a slice."""
+    y = u.x.numpy().copy()
+    y[python_slices(u, y.ndim)] = u.update.numpy()
+    return torch.from_numpy(y)
+
+
+def slice_spread(u: Use) -> Tensor:
+    """Assignment to a slice of zeros."""
+    y = np.zeros(u["shape"])
+    y[python_slices(u, y.ndim)] = u.x.numpy()
+    return torch.from_numpy(y)
+
+
+COMBINE = {
+    "update": lambda old, new: new,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+def scatter(u: Use) -> Tensor:
+    """One update after the other."""
+    y = np.moveaxis(u.data.numpy().copy(), u["axis"], 0)
+    axis = u["axis"] % y.ndim
+    updates = u.updates.numpy()
+    indices = u.indices.long().numpy()
+    updates = np.moveaxis(updates, range(axis, axis + indices.ndim), range(indices.ndim)).reshape(indices.size, *y.shape[1:])
+    for index, update in zip(indices.reshape(-1), updates, strict=True):
+        y[index] = COMBINE[u["mode"]](y[index], update)
+    return torch.from_numpy(np.moveaxis(y, 0, axis).copy())
+
+
+def scatter_nd(u: Use) -> Tensor:
+    """One update after the other."""
+    y = u.data.numpy().copy()
+    indices = u.indices.long().numpy()
+    updates = u.updates.numpy().reshape(-1, *y.shape[indices.shape[-1] :])
+    for index, update in zip(indices.reshape(-1, indices.shape[-1]), updates, strict=True):
+        y[tuple(index)] = COMBINE[u["mode"]](y[tuple(index)], update)
+    return torch.from_numpy(y)
+
+
+def scatter_along_axis(u: Use) -> Tensor:
+    """One element after the other."""
+    y, indices = u.data.numpy().copy(), u.indices.long().numpy()
+    for place in np.ndindex(*indices.shape):
+        at = list(place)
+        at[u["axis"]] = indices[place]
+        y[tuple(at)] = COMBINE[u["mode"]](y[tuple(at)], u.updates.numpy()[place])
+    return torch.from_numpy(y)
+
+
+def topk(u: Use) -> list[Tensor]:
+    """A stable sort, cut."""
+    x = u.x if u["ascending"] else -u.x
+    order = torch.sort(x, dim=u["axis"], stable=True).indices.narrow(u["axis"], 0, u["k"])
+    return [torch.gather(u.x, u["axis"], order), order.double()]
+
+
+def reverse_sequence(u: Use) -> Tensor:
+    """Line by line."""
+    y = u.x.clone()
+    for line, length in enumerate(u["lengths"]):
+        part = u.x.select(u["batch_axis"], line)
+        axis = u["seq_axis"] - int(u["seq_axis"] > u["batch_axis"])
+        y.select(u["batch_axis"], line).copy_(torch.cat([part.narrow(axis, 0, length).flip(axis), part.narrow(axis, length, part.shape[axis] - length)], axis))
+    return y
+
+
+def cumsum(u: Use) -> Tensor:
+    """Exclusive sums are inclusive ones without the element."""
+    x = u.x.flip(u["axis"]) if u["reverse"] else u.x
+    y = x.cumsum(u["axis"])
+    y = y - x if u["exclusive"] else y
+    return y.flip(u["axis"]) if u["reverse"] else y
+
+
+def band_part(u: Use) -> Tensor:
+    """Two triangles."""
+    y = u.x if u["upper"] < 0 else u.x.tril(u["upper"])
+    return y if u["lower"] < 0 else y.triu(-u["lower"])
+
+
+def position(u: Use, x: Tensor) -> Tensor:
+    """First of equal values, as numpy."""
+    return torch.from_numpy(np.argmax(x.numpy(), axis=u["axis"], keepdims=u["keep_dims"]).astype(np.float64))
+
+
+def quantize(u: Use) -> Tensor:
+    """Scale and zero point along an axis or for all."""
+    low, high = (-128, 127) if u["output_dtype"] == "int8" else (0, 255)
+    return (torch.round(u.x / along(u, u.scale)) + zero_point(u)).clamp(low, high)
+
+
+def along(u: Use, part: Tensor) -> Tensor:
+    """A vector along an axis of x."""
+    shape = [1] * u.x.dim()
+    if part.dim():
+        shape[u["axis"]] = -1
+    return part.reshape(shape)
+
+
+def zero_point(u: Use) -> Tensor:
+    """0 where there is none."""
+    part = u.get("zero_point")
+    return torch.tensor(0.0, dtype=torch.float64) if part is None else along(u, part)
+
+
+def cast(u: Use) -> Tensor:
+    """Between the types of the examples."""
+    return (u.x != 0).double() if u["dtype"] == "bool" else u.x.clone()
+
+
+def attention(u: Use) -> Tensor:
+    """PyTorch's own."""
+    return F.scaled_dot_product_attention(u.query, u.key, u.value, u.get("attn_mask"))
+
+
+def pad(u: Use) -> Tensor:
+    """numpy's names for the modes."""
+    pairs = [tuple(u["pad"][index : index + 2]) for index in range(0, len(u["pad"]), 2)]
+    mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}[u["mode"]]
+    more = {"constant_values": u["constant_val"]} if mode == "constant" else {}
+    return torch.from_numpy(np.pad(u.x.numpy(), pairs, mode=mode, **more))
+
+
+def reduction(function: Callable[[Tensor, list[int]], Tensor]) -> Callable[[Use], Tensor]:
+    """Over axes that stay with extent 1, then go where they are to be dropped."""
+
+    def apply(u: Use) -> Tensor:
+        axes = [axis % u.x.dim() for axis in u["axes"]]
+        y = function(u.x, axes)
+        return y if u["keep_dims"] else y.reshape([extent for axis, extent in enumerate(u.x.shape) if axis not in axes])
+
+    return apply
+
+
+def prod(x: Tensor, axes: list[int]) -> Tensor:
+    """Axis after axis."""
+    for axis in axes:
+        x = x.prod(axis, keepdim=True)
+    return x
+
+
+def unary(function: Callable[[Tensor], Tensor]) -> Callable[[Use], Tensor]:
+    """Without attributes."""
+    return lambda u: function(u.x)
+
+
+def binary(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Use], Tensor]:
+    """Of x and y."""
+    return lambda u: function(u.x, u.y)
+
+
+def gelu(u: Use) -> Tensor:
+    """Three forms."""
+    if u["mode"] == "SIGMOID_APPROXIMATION":
+        return u.x * torch.sigmoid(1.702 * u.x)
+    return F.gelu(u.x, approximate="tanh" if u["mode"] == "TANH_APPROXIMATION" else "none")
+
+
+OPERATORS: dict[str, Callable[[Use], Any]] = {
+    **{
+        name: unary(getattr(torch, name))
+        for name in "abs sign floor ceil square sqrt exp exp2 erf tanh sin cos atan tan asin acos sinh cosh asinh acosh atanh sigmoid".split()
+    },
+    "round": unary(away),
+    "rsqrt": lambda u: torch.rsqrt(u.x + u["epsilon"]),
+    "inverse": lambda u: 1 / (u.x + u["epsilon"]),
+    "log": lambda u: torch.log(u.x + u["epsilon"]),
+    "clip": lambda u: u.x.clamp(u["alpha"], u["beta"]),
+    "threshold": lambda u: u.x.clamp(min=u["alpha"]),
+    "cast": cast,
+    "relu": unary(F.relu),
+    "relu6": unary(F.relu6),
+    "silu": unary(F.silu),
+    "gelu": gelu,
+    "softplus": unary(lambda x: torch.logaddexp(x, torch.zeros_like(x))),
+    "softsign": unary(F.softsign),
+    "elu": lambda u: F.elu(u.x, u["alpha"]),
+    "leaky_relu": lambda u: F.leaky_relu(u.x, u["alpha"]),
+    "prelu": lambda u: F.prelu(u.x, u.alpha),
+    "scaled_tanh": lambda u: u["alpha"] * torch.tanh(u["beta"] * u.x),
+    "sigmoid_hard": lambda u: (u["alpha"] * u.x + u["beta"]).clamp(0, 1),
+    "clamped_relu": lambda u: torch.where(u.x >= 0, u.x, u["alpha"] * u.x).clamp(max=u["beta"]),
+    "thresholded_relu": lambda u: torch.where(u.x >= u["alpha"], u.x, torch.zeros_like(u.x)),
+    "linear_activation": lambda u: u["alpha"] * u.x + u["beta"],
+    "softmax": lambda u: torch.softmax(u.x, u["axis"]),
+    "add": binary(torch.add),
+    "sub": binary(torch.sub),
+    "mul": binary(torch.mul),
+    "real_div": binary(torch.div),
+    "maximum": binary(torch.maximum),
+    "minimum": binary(torch.minimum),
+    "pow": binary(torch.pow),
+    "floor_div": binary(torch.floor_divide),
+    "mod": binary(torch.remainder),
+    "atan2": lambda u: torch.atan2(u.y, u.x),
+    "greater": binary(torch.gt),
+    "greater_equal": binary(torch.ge),
+    "less": binary(torch.lt),
+    "less_equal": binary(torch.le),
+    "equal": binary(torch.eq),
+    "not_equal": binary(torch.ne),
+    "logical_not": unary(torch.logical_not),
+    "logical_and": binary(torch.logical_and),
+    "logical_or": binary(torch.logical_or),
+    "logical_xor": binary(torch.logical_xor),
+    "select": lambda u: torch.where(u.cond != 0, u.a, u.b),
+    "matmul": lambda u: torch.matmul(
+        u.x.transpose(-1, -2) if u["transpose_x"] else u.x, u.y.transpose(-1, -2) if u["transpose_y"] else u.y
+    ),
+    "linear": lambda u: F.linear(u.x, u.weight, u.get("bias")),
+    "einsum": lambda u: torch.einsum(u["equation"], *u.inputs["values"]),
+    "scaled_dot_product_attention": attention,
+    "conv": conv,
+    "conv_transpose": conv_transpose,
+    "max_pool": lambda u: pool(u, lambda window, _n, _m: window.max(-1)),
+    "avg_pool": lambda u: pool(u, lambda window, n, m: window.sum(-1) / (n if u["exclude_padding_from_average"] else m)),
+    "l2_pool": lambda u: pool(u, lambda window, _n, _m: np.sqrt((window**2).sum(-1))),
+    "reduce_mean": reduction(lambda x, axes: x.mean(axes, keepdim=True)),
+    "reduce_sum": reduction(lambda x, axes: x.sum(axes, keepdim=True)),
+    "reduce_max": reduction(lambda x, axes: x.amax(axes, keepdim=True)),
+    "reduce_min": reduction(lambda x, axes: x.amin(axes, keepdim=True)),
+    "reduce_l1_norm": reduction(lambda x, axes: x.abs().sum(axes, keepdim=True)),
+    "reduce_l2_norm": reduction(lambda x, axes: (x**2).sum(axes, keepdim=True).sqrt()),
+    "reduce_sum_square": reduction(lambda x, axes: (x**2).sum(axes, keepdim=True)),
+    "reduce_log_sum": reduction(lambda x, axes: x.sum(axes, keepdim=True).log()),
+    "reduce_log_sum_exp": reduction(lambda x, axes: x.logsumexp(axes, keepdim=True)),
+    "reduce_prod": reduction(prod),
+    "cumsum": cumsum,
+    "reduce_argmax": lambda u: position(u, u.x),
+    "reduce_argmin": lambda u: position(u, -u.x),
+    "layer_norm": layer_norm,
+    "rms_norm": lambda u: affine_part(
+        u.x / torch.sqrt((u.x**2).mean(u["axis"], keepdim=True) + u["epsilon"]),
+        u,
+        [-1 if axis == u["axis"] % u.x.dim() else 1 for axis in range(u.x.dim())],
+    ),
+    "l2_norm": lambda u: u.x / (u.x**2).sum(u["axis"], keepdim=True).sqrt().clamp(min=math.sqrt(u["epsilon"])),
+    "batch_norm": lambda u: F.batch_norm(u.x, u.mean, u.variance, u.get("gamma"), u.get("beta"), eps=max(u["epsilon"], 2**-24)),
+    "instance_norm": lambda u: affine_part(standardised(u.x, list(range(2, u.x.dim())), u["epsilon"]), u, channels(u)),
+    "group_norm": lambda u: F.group_norm(u.x, u["num_groups"], u.get("gamma"), u.get("beta"), u["epsilon"]),
+    "local_response_norm": local_response_norm,
+    "reshape": lambda u: u.x.reshape(u["shape"]),
+    "transpose": lambda u: u.x.permute(u["perm"]),
+    "squeeze": lambda u: u.x.squeeze(tuple(u["axes"])),
+    "expand_dims": lambda u: torch.from_numpy(np.expand_dims(u.x.numpy(), tuple(u["axes"]))),
+    "flatten2d": lambda u: u.x.reshape(math.prod(u.x.shape[: u["axis"]]), -1),
+    "slice_by_size": lambda u: u.x[tuple(slice(b, b + s) for b, s in zip(u["begin"], u["size"], strict=True))],
+    "concat": lambda u: torch.cat(u.inputs["values"], u["axis"]),
+    "stack": lambda u: torch.stack(u.inputs["values"], u["axis"]),
+    "split": lambda u: list(torch.tensor_split(u.x, u["num_splits"], u["axis"])),
+    "tile": lambda u: u.x.repeat(u["reps"]),
+    "reverse": lambda u: u.x.flip(u["axes"]),
+    "pad": pad,
+    "slice_by_index": slice_by_index,
+    "slice_update": slice_update,
+    "slice_spread": slice_spread,
+    "pixel_shuffle": lambda u: F.pixel_shuffle(u.x, u["upscale_factor"]),
+    "pixel_unshuffle": lambda u: F.pixel_unshuffle(u.x, u["downscale_factor"]),
+    "space_to_depth": space_to_depth,
+    "depth_to_space": lambda u: shuffle(u.x, u["block_size"], True),
+    "crop": lambda u: u.x[
+        :,
+        :,
+        u["crop_height"][0] : u.x.shape[2] - u["crop_height"][1],
+        u["crop_width"][0] : u.x.shape[3] - u["crop_width"][1],
+    ],
+    "upsample": lambda u: u.x.repeat_interleave(u["scale_factor"], 2).repeat_interleave(u["scale_factor"], 3),
+    "upsample_bilinear": interpolate,
+    "resize_bilinear": resize_bilinear,
+    "resize_nearest_neighbor": nearest,
+    "affine": affine,
+    "gather": lambda u: torch.from_numpy(np.take(u.x.numpy(), u.indices.long().numpy(), axis=u["axis"])),
+    "gather_along_axis": lambda u: torch.gather(u.x, u["axis"], u.indices.long()),
+    "gather_nd": lambda u: torch.from_numpy(u.x.numpy()[tuple(np.moveaxis(u.indices.long().numpy(), -1, 0))]),
+    "scatter": scatter,
+    "scatter_nd": scatter_nd,
+    "scatter_along_axis": scatter_along_axis,
+    "topk_values": topk,
+    "argsort": lambda u: torch.sort(u.x if u["ascending"] else -u.x, dim=u["axis"], stable=True).indices,
+    "one_hot": lambda u: torch.movedim(
+        torch.where(
+            u.indices.unsqueeze(-1) == torch.arange(u["one_hot_vector_size"]),
+            torch.tensor(u["on_value"], dtype=torch.float64),
+            torch.tensor(u["off_value"], dtype=torch.float64),
+        ),
+        -1,
+        u["axis"],
+    ),
+    "band_part": band_part,
+    "reverse_sequence": reverse_sequence,
+    "sliding_windows": lambda u: torch.movedim(u.x.unfold(u["axis"], u["size"], u["stride"]), -1, u["axis"] + 1),
+    "space_to_batch_padded": space_to_batch,
+    "batch_to_space_cropped": batch_to_space,
+    "quantize": quantize,
+    "dequantize": lambda u: along(u, u.scale) * (u.x - zero_point(u)),
+}
+
+
+def tensor(told: dict[str, Any]) -> Tensor:
+    """From its shape and its numbers as text."""
+    return torch.tensor([float(number) for number in told["data"]], dtype=torch.float64).reshape(told["shape"])
+
+
+def answer(use: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Results of one use."""
+    function = OPERATORS.get(use["op"])
+    if function is None:
+        return None
+    results = function(Use({name: [tensor(one) for one in all_] for name, all_ in use["inputs"].items()}, use["attributes"]))
+    results = results if isinstance(results, list) else [results]
+    return [{"shape": list(one.shape), "data": [repr(number) for number in one.double().reshape(-1).tolist()]} for one in results]
+
+
+def main() -> None:
+    """Answers one request."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    answers = []
+    for use in json.load(sys.stdin):
+        try:
+            answers.append(answer(use))
+        except Exception as error:
+            raise SystemExit(f"{use['op']} {use['attributes']}: {error!r}") from error
+    json.dump(answers, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
