@@ -420,6 +420,8 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
     "silu": unary(F.silu),
     "gelu": gelu,
     "softplus": unary(lambda x: torch.logaddexp(x, torch.zeros_like(x))),
+    "softplus_parametric": lambda u: u.alpha.reshape(channels(u))
+    * torch.logaddexp(u.beta.reshape(channels(u)) * u.x, torch.tensor(0.0, dtype=torch.float64)),
     "softsign": unary(F.softsign),
     "elu": lambda u: F.elu(u.x, u["alpha"]),
     "leaky_relu": lambda u: F.leaky_relu(u.x, u["alpha"]),

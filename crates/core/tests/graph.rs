@@ -357,3 +357,15 @@ fn a_line_is_convolved_as_a_plane_on_a_chip() {
         assert_eq!(results[0], results[1]);
     }
 }
+
+#[test]
+fn a_chip_repeats_by_the_counts_it_has() {
+    let graph = Graph::new();
+    let x = input(&graph, "x", &[2, 3]);
+    let outputs = [("y".to_string(), x.tile(&[24, 10]))];
+    let (chip, generic) = (lower(&outputs, "m1".parse().unwrap()).unwrap(), lower(&outputs, Target::Generic).unwrap());
+    assert_eq!(support::values_of(&chip), ["tile", "tile", "tile", "concat"]);
+    let values = Array::new(DType::Fp16, [2, 3], (0..6).map(f64::from).collect());
+    let [on_chip, plain] = [&chip, &generic].map(|body| evaluate(body, std::slice::from_ref(&values)).unwrap().remove(0));
+    assert_eq!(on_chip, plain);
+}

@@ -178,7 +178,35 @@ impl Lowering {
         full.extend_from_slice(self.shape(value));
         let reps: Vec<usize> = full.iter().zip(shape).map(|(&have, &want)| if have == want { 1 } else { want }).collect();
         let x = self.reshaped(value, &full)?;
-        self.op("tile", &[("x", x.into()), ("reps", reps.into())])
+        self.repeated(x, &reps)
+    }
+
+    /// A value repeated along each axis. For a chip, counts that its engine does not tile by are products of those it does, and what
+    /// is left is joined from copies: ANE guide, arXiv 2606.22283, appendix A.
+    ///
+    /// # Errors
+    /// What `tile` says about the counts.
+    pub fn repeated(&mut self, value: ValueId, reps: &[usize]) -> Result<ValueId, GraphError> {
+        const FACTORS: [usize; 4] = [8, 4, 3, 2];
+        if self.target.chip().is_none() || reps.iter().all(|count| *count == 1 || FACTORS.contains(count)) {
+            return self.op("tile", &[("x", value.into()), ("reps", reps.into())]);
+        }
+        let mut value = value;
+        for (axis, &count) in reps.iter().enumerate() {
+            let mut left = count;
+            while let Some(factor) = FACTORS.into_iter().find(|factor| left.is_multiple_of(*factor)) {
+                let mut one = vec![1; reps.len()];
+                one[axis] = factor;
+                value = self.op("tile", &[("x", value.into()), ("reps", one.into())])?;
+                left /= factor;
+            }
+            if left > 1 {
+                let copies = vec![value; left];
+                let arguments = [("values", copies.into()), ("axis", (axis as i64).into()), ("interleave", false.into())];
+                value = self.op("concat", &arguments)?;
+            }
+        }
+        Ok(value)
     }
 
     pub(crate) fn input(&mut self, name: &str, ty: &TensorType) -> ValueId {

@@ -98,6 +98,51 @@ pub static SOFTPLUS: GraphOp = activation("softplus", "log(1 + exp(x)).", |b| {
     let grad = b.grad().mul(&b.input("x").sigmoid());
     b.give("x", grad);
 });
+/// Smooth rectifier with parameters per channel.
+pub static SOFTPLUS_PARAMETRIC: GraphOp = GraphOp {
+    inputs: &[input("x", FLOATS), weight("alpha", FLOATS), weight("beta", FLOATS)],
+    constraints: &[
+        rule(
+            "C1",
+            "x has 3 to 5 axes, channels on axis 1: reshape it",
+            |s| s.rank("x") >= 3,
+            Case::refused(&[drawn("x", &[2, 3]), drawn("alpha", &[3]).fixed(), drawn("beta", &[3]).fixed()], &[]),
+        ),
+        rule(
+            "C2",
+            "alpha and beta have shape [channels]",
+            |s| [s.shape("alpha"), s.shape("beta")].iter().all(|shape| *shape == &s.shape("x")[1..2]),
+            Case::refused(&[drawn("x", &[1, 3, 2]), drawn("alpha", &[3]).fixed(), drawn("beta", &[2]).fixed()], &[]),
+        ),
+    ],
+    cases: &[Case::values(
+        "parameters_per_channel",
+        &[
+            given("x", &[1, 2, 2], &[0.0, 1.0, 0.0, -1.0]),
+            given("alpha", &[2], &[2.0, 1.0]).fixed(),
+            given("beta", &[2], &[1.0, 2.0]).fixed(),
+        ],
+        &[],
+        (&[1, 2, 2], &[2.0 * std::f64::consts::LN_2, 2.626523373626998, std::f64::consts::LN_2, 0.1269280110429726]),
+        "numpy 2.3.5",
+    )],
+    ..activation("softplus_parametric", "alpha times log(1 + exp(beta x)), alpha and beta per channel.", |b| {
+        let x = b.input("x");
+        let mut shape = vec![1i64; x.rank().unwrap_or(3)];
+        shape[1] = -1;
+        let [alpha, beta] = ["alpha", "beta"].map(|name| b.input(name).reshape(&shape));
+        let axes: Vec<i64> = (0..shape.len() as i64).filter(|&axis| axis != 1).collect();
+        let (grad, inner) = (b.grad(), x.mul(&beta));
+        let slope = grad.mul(&inner.sigmoid()).mul(&alpha);
+        if b.wants("alpha") {
+            b.give("alpha", grad.mul(&inner.softplus()).reduce_sum(axes.clone(), false));
+        }
+        if b.wants("beta") {
+            b.give("beta", slope.mul(&x).reduce_sum(axes, false));
+        }
+        b.give("x", slope.mul(&beta));
+    })
+};
 /// Softsign.
 pub static SOFTSIGN: GraphOp = activation("softsign", "x / (1 + abs(x)).", |b| {
     let grad = b.grad().mul(&b.input("x").abs().adds(1.0).square().inverse(0.0));
@@ -247,6 +292,7 @@ pub(super) const ALL: &[&GraphOp] = &[
     &SILU,
     &GELU,
     &SOFTPLUS,
+    &SOFTPLUS_PARAMETRIC,
     &SOFTSIGN,
     &ELU,
     &LEAKY_RELU,

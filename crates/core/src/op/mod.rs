@@ -20,6 +20,7 @@ mod layout;
 mod linear;
 mod logic;
 mod normalization;
+mod pad;
 mod pick;
 mod pooling;
 mod position;
@@ -56,6 +57,7 @@ pub use layout::*;
 pub use linear::*;
 pub use logic::*;
 pub use normalization::*;
+pub use pad::*;
 pub use pick::*;
 pub use pooling::*;
 pub use position::*;
@@ -221,7 +223,7 @@ pub enum Expected {
 /// The operators of this crate, by family.
 pub fn builtin() -> &'static [&'static GraphOp] {
     static ALL: LazyLock<Vec<&'static GraphOp>> = LazyLock::new(|| {
-        let families: [&[&GraphOp]; 31] = [
+        let families: [&[&GraphOp]; 32] = [
             unary::ALL,
             trigonometry::ALL,
             hyperbolic::ALL,
@@ -241,6 +243,7 @@ pub fn builtin() -> &'static [&'static GraphOp] {
             normalization::ALL,
             channel_norm::ALL,
             shape::ALL,
+            pad::ALL,
             slice::ALL,
             rearrange::ALL,
             resize::ALL,

@@ -53,13 +53,19 @@ fn first_hit(l: &mut Lowering, s: &Site<'_>, x: ValueId, axis: usize) -> Result<
     let hit = l.op("equal", &[("x", x.into()), ("y", largest.into())])?;
     let mut shape = vec![1; rank];
     shape[axis] = extent;
-    let places: Vec<f64> = (0..extent).map(|place| place as f64).collect();
-    let places = l.constant("places", TensorType::new(DType::Fp16, shape), &places)?;
-    let full = s.shape("x").to_vec();
-    let places = l.broadcast(places, &full)?;
-    let other = Arg::Float(DType::Fp16, extent as f64);
-    let candidates = l.op("select", &[("cond", hit.into()), ("a", places.into()), ("b", other)])?;
+    let candidates = candidates(l, hit, &shape, axis)?;
     l.ops("reduce_min", &[("x", candidates.into()), ("axes", axes.into()), ("keep_dims", s.flag("keep_dims").into())])
+}
+
+/// The place along `axis` where a mask is true, and the extent of the axis elsewhere: whole numbers up to 2048, which fp16 holds.
+/// `line` is the shape of one line along the axis.
+pub(super) fn candidates(l: &mut Lowering, hit: ValueId, line: &[usize], axis: usize) -> Result<ValueId, GraphError> {
+    let extent = line[axis] as f64;
+    let before_end: Vec<f64> = (0..line[axis]).map(|place| place as f64 - extent).collect();
+    let before_end = l.constant("before_end", TensorType::new(DType::Fp16, line), &before_end)?;
+    let hit = l.op("cast", &[("x", hit.into()), ("dtype", "fp16".into())])?;
+    let chosen = l.op("mul", &[("x", hit.into()), ("y", before_end.into())])?;
+    l.op("add", &[("x", chosen.into()), ("y", Arg::Float(DType::Fp16, extent))])
 }
 
 const TIES: &[Sample] = &[given("x", &[2, 4], &[1.0, 7.0, 7.0, -2.0, -3.0, 0.0, -3.0, 0.0])];

@@ -93,14 +93,12 @@ fn one_after_the_other(l: &mut Lowering, s: &Site<'_>) -> Result<Vec<ValueId>, G
     let mut line = vec![1; shape.len()];
     line[axis] = shape[axis];
     let places: Vec<f64> = (0..shape[axis]).map(|place| place as f64).collect();
-    let line = l.constant("places", TensorType::new(DType::Fp16, line), &places)?;
-    let places = l.broadcast(line, &shape)?;
+    let places = l.constant("places", TensorType::new(DType::Fp16, line.as_slice()), &places)?;
     let (mut rest, mut values, mut positions) = (x, Vec::new(), Vec::new());
     for round in 0..s.int("k") {
         let best = l.op(pick, &[("x", rest.into()), ("axes", axes.clone().into()), ("keep_dims", true.into())])?;
         let hit = l.op("equal", &[("x", rest.into()), ("y", best.into())])?;
-        let none = Arg::Float(DType::Fp16, shape[axis] as f64);
-        let candidates = l.op("select", &[("cond", hit.into()), ("a", places.into()), ("b", none)])?;
+        let candidates = super::position::candidates(l, hit, &line, axis)?;
         let position =
             l.op("reduce_min", &[("x", candidates.into()), ("axes", axes.clone().into()), ("keep_dims", true.into())])?;
         values.push(best);

@@ -184,6 +184,12 @@ impl Tensor {
         self.against(&op::PRELU, alpha)
     }
 
+    /// `alpha log(1 + exp(beta x))` with constants per channel (`[C]`, axis 1).
+    pub fn softplus_parametric(&self, alpha: &Tensor, beta: &Tensor) -> Tensor {
+        let inputs = [Argument::One(self), Argument::One(alpha), Argument::One(beta)];
+        self.graph().apply_one(&op::SOFTPLUS_PARAMETRIC, &inputs, &[])
+    }
+
     /// `alpha tanh(beta x)`.
     pub fn scaled_tanh(&self, alpha: impl Into<f64>, beta: impl Into<f64>) -> Tensor {
         self.with(&op::SCALED_TANH, &[("alpha", alpha.into().into()), ("beta", beta.into().into())])
