@@ -52,6 +52,7 @@ fn list(catalogue: &Catalogue) -> String {
         rows.push(row("graph", op.name, op.summary));
         rows.extend(op.aliases.iter().map(|alias| row("graph", alias.name, &format!("Written as {} here.", alias.written))));
     }
+    rows.extend(catalogue.nodes.iter().map(|node| row("graph", node.name, &format!("Written as {} here.", node.written))));
     rows.extend(catalogue.mil.iter().map(|op| row("mil", op.name, op.summary)));
     rows.extend(catalogue.listed.iter().map(|op| row("mil", op.name, &format!("No record: {}.", op.reason))));
     rows.extend(catalogue.native.iter().map(|op| row("native", op.name, op.summary)));
@@ -64,7 +65,8 @@ fn show(found: &Catalogue) -> String {
     let mil = found.mil.iter().map(|op| show_mil("mil", op)).chain(found.native.iter().map(|op| show_mil("native", op)));
     let listed =
         found.listed.iter().map(|op| show_listed("mil", op)).chain(found.unusable.iter().map(|op| show_listed("native", op)));
-    graph.chain(mil).chain(listed).collect::<Vec<_>>().join("\n")
+    let nodes = found.nodes.iter().map(|node| format!("graph {}: written as {}\n", node.name, node.written));
+    graph.chain(nodes).chain(mil).chain(listed).collect::<Vec<_>>().join("\n")
 }
 
 fn show_listed(table: &str, op: &ListedEntry) -> String {

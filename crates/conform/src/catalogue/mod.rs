@@ -24,6 +24,8 @@ use serde::Serialize;
 pub struct Catalogue {
     /// Operators of the graph, by name.
     pub graph: Vec<GraphEntry>,
+    /// Names of other writers for what is no operator of the graph.
+    pub nodes: Vec<Alias>,
     /// Operators of MIL, by name.
     pub mil: Vec<MilEntry>,
     /// The engine's own layers, by type name.
@@ -68,7 +70,9 @@ impl Catalogue {
         let native: Vec<_> = aneforge_native::layers().iter().map(|layer| &layer.op).collect();
         let listed = aneforge_mil::op::listed().iter();
         let unusable = aneforge_native::layer::unusable().iter();
+        let nodes = aneforge_core::op::nodes().iter().map(|&(name, written)| Alias { name, written });
         Self {
+            nodes: nodes.collect(),
             listed: listed.map(|row| ListedEntry::of(row.name, row.summary, row.reason, Route::E5rt, claims)).collect(),
             unusable: unusable.map(|row| ListedEntry::of(row.name, "", row.reason, Route::Native, claims)).collect(),
             ..Self::of(aneforge_core::op::builtin(), &aneforge_mil::op::builtin().all(), &native, claims)
@@ -85,7 +89,7 @@ impl Catalogue {
             entries
         };
         let (mil, native) = (entries(mil, Route::E5rt), entries(native, Route::Native));
-        Self { graph, mil, native, listed: Vec::new(), unusable: Vec::new() }
+        Self { graph, nodes: Vec::new(), mil, native, listed: Vec::new(), unusable: Vec::new() }
     }
 
     /// The entries of that name or alias alone.
@@ -96,6 +100,7 @@ impl Catalogue {
         let here = |entry: &&GraphEntry| entry.name == name || entry.aliases.iter().any(|alias| alias.name == name);
         Self {
             graph: self.graph.iter().filter(here).cloned().collect(),
+            nodes: self.nodes.iter().filter(|node| node.name == name).copied().collect(),
             mil: mil(&self.mil),
             native: mil(&self.native),
             listed: listed(&self.listed),
@@ -106,9 +111,17 @@ impl Catalogue {
     /// The entries of several selections, in their order.
     #[must_use]
     pub fn joined(parts: Vec<Self>) -> Self {
-        let mut all = Self { graph: Vec::new(), mil: Vec::new(), native: Vec::new(), listed: Vec::new(), unusable: Vec::new() };
+        let mut all = Self {
+            graph: Vec::new(),
+            nodes: Vec::new(),
+            mil: Vec::new(),
+            native: Vec::new(),
+            listed: Vec::new(),
+            unusable: Vec::new(),
+        };
         for part in parts {
             all.graph.extend(part.graph);
+            all.nodes.extend(part.nodes);
             all.mil.extend(part.mil);
             all.native.extend(part.native);
             all.listed.extend(part.listed);
@@ -119,7 +132,8 @@ impl Catalogue {
 
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        let (records, names) = (self.graph.len() + self.mil.len() + self.native.len(), self.listed.len() + self.unusable.len());
+        let records = self.graph.len() + self.mil.len() + self.native.len();
+        let names = self.nodes.len() + self.listed.len() + self.unusable.len();
         records + names == 0
     }
 }

@@ -275,7 +275,12 @@ pub fn written_here(name: &str) -> Option<&'static str> {
     aliases.chain(NODES).find(|alias| alias.0 == name).map(|alias| alias.1)
 }
 
-/// Names for what is no operator here.
+/// Names for what is no operator here, each with how it is written.
+pub fn nodes() -> &'static [(&'static str, &'static str)] {
+    NODES
+}
+
+/// See [`nodes`].
 const NODES: &[(&str, &str)] = &[
     ("const_array", "graph.values, graph.full, graph.constant or graph.weight: constants are nodes"),
     ("fill", "graph.full(shape, value)"),
