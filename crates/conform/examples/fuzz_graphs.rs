@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     let seconds = start.elapsed().as_secs_f64();
     print!("{}", tally.report());
     println!("{:.1} graphs per second", options.graphs as f64 / seconds);
-    let unreached = tally.unreached(builtin());
+    let unreached = tally.unreached(session.operators());
     if !unreached.is_empty() {
         println!("operators that no graph used: {}", unreached.join(", "));
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Seed of the graphs below. `make fuzz` takes others.
 const SEED: u64 = 20_260_801;
 
-/// Operators that graphs need not reach, each with its reason.
+/// Operators with examples that graphs need not reach, each with its reason.
 const NOT_REACHED: &[(&str, &str)] = &[];
 
 fn agree(part: u64) {
@@ -48,8 +48,10 @@ fn every_operator_is_reached() {
     for seed in SEED..SEED + 2000 {
         let _ = generate(seed, builtin(), Session::mode(seed), &mut tally);
     }
+    // An operator without an example is one whose every use is an error that says what to do instead.
+    let usable: Vec<&'static GraphOp> = builtin().iter().copied().filter(|op| !op.cases.is_empty()).collect();
     let reasons: Vec<&str> = NOT_REACHED.iter().map(|(name, _)| *name).collect();
-    assert_eq!(tally.unreached(builtin()), reasons, "the list of operators that are not reached is kept exact");
+    assert_eq!(tally.unreached(&usable), reasons, "the list of operators that are not reached is kept exact");
 }
 
 #[test]

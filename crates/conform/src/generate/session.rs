@@ -41,9 +41,16 @@ pub struct Progress {
 }
 
 impl Session {
-    /// A session over a table: [`aneforge_core::op::builtin`], one's own operators, or both.
+    /// A session over a table: [`aneforge_core::op::builtin`], one's own operators, or both. Operators without an example are left
+    /// out: every use of those is an error.
     pub fn new(operators: &[&'static GraphOp]) -> Self {
-        Self { operators: operators.to_vec(), devices: Devices::default() }
+        let usable = operators.iter().copied().filter(|op| !op.cases.is_empty());
+        Self { operators: usable.collect(), devices: Devices::default() }
+    }
+
+    /// The operators that graphs are drawn from.
+    pub fn operators(&self) -> &[&'static GraphOp] {
+        &self.operators
     }
 
     /// The mode of a seed: one graph in ten gets values at the edges, the others whole numbers or reals.
