@@ -345,3 +345,20 @@ fn a_table_after_a_choice_by_an_outside_condition_is_the_same_table() {
         }
     }
 }
+
+#[test]
+fn uses_of_one_operator_with_other_attributes_have_tables_of_their_own() {
+    let statements = r#"tensor<fp16, [2, 8]> a = elu(x = x, alpha = fp16(0.5))[name = string("a")];
+        tensor<fp16, [2, 8]> b = elu(x = x, alpha = fp16(2.0))[name = string("b")];
+        tensor<fp16, [2, 8]> c = elu(x = x, alpha = fp16(0.5))[name = string("c")];"#;
+    let program = program("tensor<fp16, [2, 8]> x", statements, "a, b, c");
+    let given = inputs(&program, 41, (-2.0, -0.5));
+    for device in ["cpu", "emulator:m1", "emulator:m5", "cpu"] {
+        let results = run(&*open(device).unwrap(), &program, &given);
+        let wanted = run(&*open("reference").unwrap(), &program, &given);
+        assert_eq!(results[0], results[2]);
+        for (got, wanted) in results.iter().zip(&wanted) {
+            assert!(distance(got, wanted) < 5e-3, "{device}");
+        }
+    }
+}

@@ -22,6 +22,9 @@ const MAX_RESULTS: usize = 8;
 /// Most outputs of a graph.
 const MAX_OUTPUTS: usize = 5;
 
+/// Uses of an operator that are drawn before another is taken.
+const TRIES: usize = 3;
+
 /// Reals stay below this magnitude: far from where chips overflow, which is another question than whether devices agree.
 const MAX_REAL: f64 = 1000.0;
 
@@ -30,16 +33,10 @@ pub fn generate(seed: u64, operators: &[&'static GraphOp], mode: Mode, tally: &m
     let mut grower = Grower { draws: Draws::new(seed), recipe: Recipe::default(), facts: Vec::new(), mode };
     let wanted = grower.draws.between(3, 25) as usize;
     let mut uses = 0;
-    for _ in 0..wanted * 8 {
+    for _ in 0..wanted * 4 {
         let Some(&op) = grower.draws.pick(operators) else { break };
-        let (nodes, facts) = (grower.recipe.nodes.len(), grower.facts.len());
-        if grower.use_once(op).is_some() {
-            uses += 1;
-        } else {
-            grower.recipe.nodes.truncate(nodes);
-            grower.facts.truncate(facts);
-            count(&mut tally.dropped, op.name);
-        }
+        // Operators with many rules would be rare if one refusal were enough to go on to the next.
+        uses += usize::from((0..TRIES).any(|_| grower.used(op, tally)));
         if uses == wanted {
             break;
         }
@@ -84,6 +81,18 @@ impl Extents {
 }
 
 impl Grower {
+    /// Whether a use of an operator was added; one that is dropped is counted and leaves nothing behind.
+    fn used(&mut self, op: &'static GraphOp, tally: &mut Tally) -> bool {
+        let (nodes, facts) = (self.recipe.nodes.len(), self.facts.len());
+        let used = self.use_once(op).is_some();
+        if !used {
+            self.recipe.nodes.truncate(nodes);
+            self.facts.truncate(facts);
+            count(&mut tally.dropped, op.name);
+        }
+        used
+    }
+
     /// One use of an operator on what is there and on new leaves; `None` where it is illegal or its values are of no use.
     fn use_once(&mut self, op: &'static GraphOp) -> Option<()> {
         let case = self.draws.pick(op.cases).copied()?;

@@ -33,6 +33,14 @@ impl Policy {
         }
     }
 
+    /// Text that is the same for policies with the same arithmetic, and only for those.
+    pub(crate) fn identity(&self) -> String {
+        match self {
+            Self::Fast => "fast".to_string(),
+            Self::Engine(engine) => format!("{} {:?}", engine.chip.name, engine.options),
+        }
+    }
+
     /// The rule that results of an operator follow; none on the host.
     pub(crate) fn rule(&self, op: &'static MilOp) -> Option<Rule> {
         match self {
