@@ -3,12 +3,13 @@
 //! A record says how large the error of a careful device may be, relative to the largest magnitude in the exact result. Errors of
 //! several times that size are added to the result of every operation, in one direction everywhere and then at random, and what
 //! comes out of the program is compared with the exact outputs: the largest change is the bound. Where a value lies so near to a
-//! jump that these errors push it over, the change is large, and the output says nothing.
+//! jump that these errors push it over, the change is large, and the output says nothing. Equality is the one jump that errors
+//! hide: values that a device rounds to the same number are never equal with errors in them, so that it is tried on a grid as well.
 
 use super::draws::Draws;
 use super::trace::{Tracer, When};
-use aneforge_mil::Array;
 use aneforge_mil::op::{Arithmetic, MilOp, PortKind};
+use aneforge_mil::{Array, round_to_fp16};
 
 /// Whose errors are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +32,20 @@ pub(super) struct Bound {
 /// How many times its stated tolerance each operation errs.
 const FACTOR: f64 = 4.0;
 
-/// Evaluations with errors of random signs, beside the two in which all have the same sign.
-const RANDOM_RUNS: usize = 4;
+/// What is done to the values of one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Run {
+    /// Every error has the same sign.
+    Same(f64),
+    /// Errors of random signs and sizes.
+    Random,
+    /// Results rounded to fp16, and what is compared for equality to a grid that begins here.
+    Grid(f64),
+}
+
+/// Evaluations per bound.
+const RUNS: [Run; 8] =
+    [Run::Same(1.0), Run::Same(-1.0), Run::Grid(0.0), Run::Grid(0.5), Run::Random, Run::Random, Run::Random, Run::Random];
 
 /// Half the distance of fp16 numbers near 1: every stored value may be off by so much.
 const ROUNDING: f64 = 1.0 / 2048.0;
@@ -55,6 +68,14 @@ impl Arithmetics {
     /// Whether an operation may answer otherwise where its exact arguments lie on a jump: the engine rounds ties away from zero.
     fn jumps(self, op: &MilOp) -> bool {
         self == Self::Engine && op.tolerance == 0.0 && is_modelled(op)
+    }
+
+    /// Usual error of an operation, for values that come from several.
+    fn coarse(self) -> f64 {
+        match self {
+            Self::Processor => 2e-3,
+            Self::Engine => 1e-2,
+        }
     }
 
     /// Error whatever the size of the result: subnormal numbers on a processor, the grid of products on the engine.
@@ -83,27 +104,37 @@ pub(super) fn bounds(
 ) -> Result<Vec<Bound>, String> {
     let mut draws = Draws::new(seed);
     let mut changes = vec![0.0f64; exact.len()];
-    for run in 0..RANDOM_RUNS + 2 {
+    for run in RUNS {
         let mut direction = || match run {
-            0 => 1.0,
-            1 => -1.0,
-            _ => draws.unit() * 2.0 - 1.0,
+            Run::Same(sign) => sign,
+            Run::Random => draws.unit() * 2.0 - 1.0,
+            Run::Grid(_) => 0.0,
         };
         let trace = tracer.run_with(inputs, &mut |operation, when| match when {
-            When::Before(ports) if arithmetics.jumps(operation.op) => {
+            When::Before(ports) => {
+                let equality = matches!(operation.op.name, "equal" | "not_equal");
                 for (spec, arguments) in operation.op.ports.iter().zip(ports) {
-                    let moved = arguments.iter_mut().filter(|_| spec.kind != PortKind::Constant);
-                    for array in moved.filter_map(|argument| argument.value.as_mut()).filter(|array| array.ty.dtype.is_float()) {
-                        array.data.iter_mut().for_each(|value| *value += ROUNDING * value.abs() * direction());
+                    let compared = arguments.iter_mut().filter(|_| spec.kind != PortKind::Constant);
+                    for array in compared.filter_map(|argument| argument.value.as_mut()).filter(|array| array.ty.dtype.is_float()) {
+                        match run {
+                            Run::Grid(begin) if equality => to_grid(array, begin, FACTOR * arithmetics.coarse() * largest(array)),
+                            Run::Grid(_) => {}
+                            _ if arithmetics.jumps(operation.op) => {
+                                array.data.iter_mut().for_each(|value| *value += ROUNDING * value.abs() * direction());
+                            }
+                            _ => {}
+                        }
                     }
                 }
             }
-            When::Before(_) => {}
             When::After(results) => {
                 let tolerance = arithmetics.tolerance(operation.op);
                 for result in results.iter_mut().filter(|result| tolerance > 0.0 && result.ty.dtype.is_float()) {
                     let amplitude = FACTOR * (tolerance * largest(result) + arithmetics.least());
-                    result.data.iter_mut().for_each(|value| *value += amplitude * direction());
+                    result.data.iter_mut().for_each(|value| match run {
+                        Run::Grid(_) => *value = round_to_fp16(*value).to_f64(),
+                        _ => *value += amplitude * direction(),
+                    });
                 }
             }
         })?;
@@ -121,6 +152,13 @@ pub(super) fn bounds(
         Bound { allowed: if exact.ty.dtype.is_float() { allowed } else { 0.0 }, sound }
     };
     Ok(changes.into_iter().zip(exact).map(bound).collect())
+}
+
+/// Values moved to the nearest of a grid with some distance; a distance of 0 leaves them.
+fn to_grid(array: &mut Array, begin: f64, step: f64) {
+    if step > 0.0 {
+        array.data.iter_mut().for_each(|value| *value = ((*value / step + begin).round() - begin) * step);
+    }
 }
 
 /// Largest magnitude.
