@@ -113,11 +113,13 @@ pub(super) fn bounds(
         let trace = tracer.run_with(inputs, &mut |operation, when| match when {
             When::Before(ports) => {
                 let equality = matches!(operation.op.name, "equal" | "not_equal");
+                let values = ports.iter().flatten().filter_map(|argument| argument.value.as_ref());
+                let step = FACTOR * arithmetics.coarse() * values.map(largest).fold(0.0, f64::max);
                 for (spec, arguments) in operation.op.ports.iter().zip(ports) {
                     let compared = arguments.iter_mut().filter(|_| spec.kind != PortKind::Constant);
                     for array in compared.filter_map(|argument| argument.value.as_mut()).filter(|array| array.ty.dtype.is_float()) {
                         match run {
-                            Run::Grid(begin) if equality => to_grid(array, begin, FACTOR * arithmetics.coarse() * largest(array)),
+                            Run::Grid(begin) if equality => to_grid(array, begin, step),
                             Run::Grid(_) => {}
                             _ if arithmetics.jumps(operation.op) => {
                                 array.data.iter_mut().for_each(|value| *value += ROUNDING * value.abs() * direction());
