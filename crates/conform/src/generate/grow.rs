@@ -139,7 +139,7 @@ impl Grower {
                     let rank = sample.shape.len();
                     let fits = |grower: &Self, place: Place| {
                         let ty = grower.ty(place);
-                        spec.dtypes.contains(&ty.dtype) && ty.rank() == rank && !(spec.constant && !grower.is_constant(place))
+                        spec.dtypes.contains(&ty.dtype) && ty.rank() == rank && (!spec.constant || grower.is_constant(place))
                     };
                     let found = if self.draws.percent(75) { self.known(fits) } else { None };
                     let place = match found {
@@ -161,7 +161,7 @@ impl Grower {
                     let dtype = dtypes.get(&sample.dtype).copied().filter(|dtype| spec.dtypes.contains(dtype));
                     let ty = TensorType::new(dtype.unwrap_or(sample.dtype), shape);
                     let fits =
-                        |grower: &Self, place: Place| *grower.ty(place) == ty && !(spec.constant && !grower.is_constant(place));
+                        |grower: &Self, place: Place| *grower.ty(place) == ty && (!spec.constant || grower.is_constant(place));
                     let found = if self.draws.percent(60) { self.known(fits) } else { None };
                     match found {
                         Some(place) => place,
