@@ -5,6 +5,8 @@
 //! what comes of it, as data and as a page. [`catalogue`] puts tables, lowerings and claims together for listings and the reference.
 //! [`generate`] draws random graphs from the records and compares devices on them.
 //!
+//! [`mod@generate`] draws random graphs over an operator table and compares all devices on them.
+//!
 //! [`fingerprint`] recomputes published figures: the ANEForge paper (arXiv 2606.17090) and package 0.4.0 print, for seeded workloads,
 //! the relative error of the engine's answer against a wide reference. Such a figure is a fingerprint of the engine's arithmetic: the
 //! same inputs are drawn ([`random`]), the same reference ([`mod@reference`]) and the emulated engine's answer are computed, and both

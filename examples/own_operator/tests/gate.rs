@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use aneforge::conform::generate::{Session, Tally, generate};
+use aneforge::conform::suite::{Options, Suite};
 use aneforge::core::op::{Vjp, builtin};
 use aneforge::core::{GraphOp, evaluate, lower};
 use aneforge::{Array, CompileOptions, DType, Graph, GraphError, HostArray, IntoProgram, Target, backward, chips, compile, open};
@@ -92,4 +93,13 @@ fn random_graphs_reach_it_from_its_record_alone() {
         let _ = generate(seed, &table(), Session::mode(seed), &mut tally);
     }
     assert!(tally.uses["soft_shrink"] > 5);
+}
+
+#[test]
+fn it_passes_the_conformance_suite_of_the_projects_own_operators() {
+    let suite = Suite::of(&[&SOFT_SHRINK], &[]);
+    for device in ["reference", "cpu", "emulator:m1", "emulator:m2", "emulator:m4", "emulator:m5"] {
+        let report = suite.run(device, &Options::default(), &mut |_| ()).unwrap();
+        assert!(report.is_green(), "{device}: {report:?}");
+    }
 }
