@@ -7,8 +7,8 @@ Every `*.mlpackage` in FOLDER is loaded by coremltools' reader of programs, whic
 again: its operator must be in the op-set, its arguments must be what the operator takes, and the types
 that coremltools infers must be exactly the ones the package declares. Beside that every blob must be
 readable by Apple's storage reader, at an aligned offset and with as many elements as its type says, no
-message may hold fields that Apple's do not have, names must be unique, and the description of inputs
-and outputs must be that of the functions.
+message may hold fields that Apple's do not have, names must be unique, and the description of inputs,
+states and outputs must be that of the functions.
 """
 
 from __future__ import annotations
@@ -139,10 +139,13 @@ class Checked:
             block = function.block_specializations[function.opset]
             if [one.name for one in told.output] != list(block.outputs):
                 self.problems.append(f"{name}: outputs {[one.name for one in told.output]}")
-            inputs = [(port.name, shown(proto_to_types(port.type))) for port in function.inputs]
-            arrays = [(one.name, one.type.multiArrayType) for one in told.input]
-            if inputs != [(n, (ARRAYS[a.dataType], list(a.shape))) for n, a in arrays]:
-                self.problems.append(f"{name}: inputs {inputs}")
+            ports = [(port.name, proto_to_types(port.type)) for port in function.inputs]
+            inputs = [(one.name, one.type.multiArrayType) for one in told.input]
+            states = [(one.name, one.type.stateType.arrayType) for one in told.state]
+            for arrays, kept in ((inputs, False), (states, True)):
+                declared = [(n, shown(ty)) for n, ty in ports if types.is_state(ty) == kept]
+                if declared != [(n, (ARRAYS[a.dataType], list(a.shape))) for n, a in arrays]:
+                    self.problems.append(f"{name}: {'states' if kept else 'inputs'} {declared}")
 
 
 def values(program: Any) -> Iterator[tuple[str, Any]]:
@@ -159,6 +162,8 @@ def values(program: Any) -> Iterator[tuple[str, Any]]:
 
 def shown(ty: Any) -> Any:
     """A type as element type and shape."""
+    if types.is_state(ty):
+        return shown(ty.wrapped_type())
     if types.is_tensor(ty):
         return types.builtin_to_string(ty.get_primitive()), [int(n) for n in ty.get_shape()]
     return types.builtin_to_string(ty), []

@@ -81,6 +81,9 @@ impl OpSet {
         if edges.into_iter().any(|&id| body.ty(id).dtype == DType::Fp16) {
             needed = OpSet::Ios16;
         }
+        if !body.states.is_empty() {
+            needed = OpSet::Ios18;
+        }
         for operation in &body.operations {
             needed = needed.max(Self::of(body, operation)?);
         }

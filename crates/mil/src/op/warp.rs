@@ -16,6 +16,8 @@ const ROW: super::Given = given(&[1, 1, 1, 3], &[1.0, 2.0, 3.0]);
 const BOX_MODES: &[&str] = &["CORNERS_HEIGHT_FIRST", "CORNERS_WIDTH_FIRST", "CENTER_SIZE_HEIGHT_FIRST", "CENTER_SIZE_WIDTH_FIRST"];
 /// Element types of boxes and of the numbers of their images.
 const BOXES: &[DType] = &[DType::Fp16, DType::Fp32, DType::UInt16];
+/// Float types, the one that Core ML takes first.
+const SINGLES: &[DType] = &[DType::Fp32, DType::Fp16];
 const BOX_INDICES: &[DType] = &[DType::Int32, DType::UInt16];
 
 const RANK: Constraint = rule("C1", "x has shape [batch, channels, height, width]: reshape x", |a| a.shape("x").len() == 4);
@@ -206,7 +208,7 @@ pub(super) const OPS: &[MilOp] = &[
             integers("target_height", Default::Int(1)),
             integers("target_width", Default::Int(1)),
             constant("normalized_coordinates", BOOL, Default::Flag(false)),
-            or("spatial_scale", 1.0),
+            constant("spatial_scale", SINGLES, Default::Float(1.0)),
             constant("box_coordinate_mode", TEXT, Default::Text("CORNERS_HEIGHT_FIRST")),
             constant("sampling_mode", TEXT, Default::Text("DEFAULT")),
             or("pad_value", 0.0),

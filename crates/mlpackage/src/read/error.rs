@@ -95,9 +95,6 @@ pub enum ReadFault {
     /// A loop or a branch.
     #[error("it holds blocks; programs with control flow have no form on the engine: unroll loops before converting the model")]
     ControlFlow,
-    /// Buffers that live across calls.
-    #[error("buffers that live across calls (state) are not read; convert the model with the buffers as inputs and outputs")]
-    State,
     /// A name that nothing before the operation has.
     #[error("nothing before it is called {name:?}")]
     Undefined {

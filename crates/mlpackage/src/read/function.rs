@@ -14,10 +14,12 @@ const UNKNOWN: &str = "it is not known; convert the model so that it does withou
 pub struct Importer<'a> {
     table: &'a OpTable,
     blobs: &'a dyn BlobSource,
-    body: Body,
-    scope: HashMap<&'a str, ValueId>,
+    pub(super) body: Body,
+    pub(super) scope: HashMap<&'a str, ValueId>,
+    /// States by name, as indices into [`Body::states`].
+    pub(super) states: HashMap<&'a str, usize>,
     /// Every name that the block declares and every name made up so far.
-    taken: HashSet<String>,
+    pub(super) taken: HashSet<String>,
 }
 
 /// What stands at the ports of an operation, by name.
@@ -28,7 +30,8 @@ impl<'a> Importer<'a> {
     pub fn new(name: &str, block: &'a proto::Block, table: &'a OpTable, blobs: &'a dyn BlobSource) -> Self {
         let results = block.operations.iter().flat_map(|operation| &operation.outputs);
         let taken = results.map(|port| port.name.clone()).collect();
-        Self { table, blobs, body: Body { name: name.to_string(), ..Body::default() }, scope: HashMap::new(), taken }
+        let body = Body { name: name.to_string(), ..Body::default() };
+        Self { table, blobs, body, scope: HashMap::new(), states: HashMap::new(), taken }
     }
 
     /// Adds a function input.
@@ -43,9 +46,11 @@ impl<'a> Importer<'a> {
         if operation.op == "const" {
             return self.constant(operation);
         }
+        if self.effect(operation)? {
+            return Ok(());
+        }
         let Some(op) = self.table.get(&operation.op) else {
             return Err(match operation.op.as_str() {
-                "read_state" | "write_state" | "coreml_update_state" => ReadFault::State,
                 _ if !operation.blocks.is_empty() => ReadFault::ControlFlow,
                 name => {
                     ReadFault::UnknownOp { reason: listed().iter().find(|row| row.name == name).map_or(UNKNOWN, |row| row.reason) }
@@ -119,15 +124,20 @@ impl<'a> Importer<'a> {
     }
 
     fn anonymous(&mut self, prefix: &str, port: &str, value: &proto::Value) -> Result<ValueId, ReadFault> {
-        let base = format!("{prefix}_{port}");
-        let mut name = base.clone();
+        let name = self.unique(&format!("{prefix}_{port}"));
+        let (ty, constant) = constant(&name, value, self.blobs)?;
+        Ok(self.body.add_constant(name, ty, constant))
+    }
+
+    /// A name that the block does not use: the wanted one, or the same with a number.
+    pub(super) fn unique(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_string();
         let mut number = 0;
         while !self.taken.insert(name.clone()) {
             number += 1;
-            name = format!("{base}_{number}");
+            name = format!("{wanted}_{number}");
         }
-        let (ty, constant) = constant(&name, value, self.blobs)?;
-        Ok(self.body.add_constant(name, ty, constant))
+        name
     }
 
     /// Values of an operation on integers or bools that are known now, as computations of shapes are once the inputs' shapes are
@@ -160,14 +170,14 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn bind(&mut self, name: &'a str, id: ValueId) -> Result<(), ReadFault> {
+    pub(super) fn bind(&mut self, name: &'a str, id: ValueId) -> Result<(), ReadFault> {
         match self.scope.insert(name, id) {
             None => Ok(()),
             Some(_) => Err(ReadFault::Duplicate { name: name.to_string() }),
         }
     }
 
-    fn lookup(&self, name: &str) -> Result<ValueId, ReadFault> {
+    pub(super) fn lookup(&self, name: &str) -> Result<ValueId, ReadFault> {
         self.scope.get(name).copied().ok_or_else(|| ReadFault::Undefined { name: name.to_string() })
     }
 }
@@ -202,6 +212,6 @@ fn check(operation: &proto::Operation, inferred: Vec<TensorType>) -> Result<Vec<
     checked.collect()
 }
 
-fn mismatch(name: &str, declared: &DeclaredType, inferred: &TensorType) -> ReadFault {
+pub(super) fn mismatch(name: &str, declared: &DeclaredType, inferred: &TensorType) -> ReadFault {
     ReadFault::ResultType { name: name.to_string(), declared: declared.to_string(), inferred: inferred.to_string() }
 }

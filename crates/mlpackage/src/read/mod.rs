@@ -4,6 +4,7 @@ mod constexpr;
 mod edge;
 mod error;
 mod function;
+mod state;
 mod value;
 
 pub use error::{ReadError, ReadFault};
@@ -126,6 +127,12 @@ impl Package {
         let mut importer = Importer::new(name, block, table, &blobs);
         for port in &function.inputs {
             let input = |problem| ReadError::Input { function: name.to_string(), name: port.name.clone(), problem };
+            if let Some(contents) = value::state(port.ty.as_ref()) {
+                let declared = value::declared(&port.name, contents).map_err(|fault| input(format!("cannot be read: {fault}")))?;
+                let ty = declared.fixed().ok_or_else(|| input("is a state of unknown extent".to_string()))?;
+                importer.state(&port.name, ty).map_err(|fault| input(format!("cannot be read: {fault}")))?;
+                continue;
+            }
             let declared =
                 value::declared(&port.name, port.ty.as_ref()).map_err(|fault| input(format!("cannot be read: {fault}")))?;
             let given = options.shapes.get(&port.name).map(Vec::as_slice);
@@ -180,8 +187,10 @@ fn outline(name: &str, function: &proto::Function) -> FunctionOutline {
         *operations.entry(operation.op.clone()).or_insert(0) += 1;
     }
     let input = |port: &proto::NamedValueType| {
-        let ty = value::declared(&port.name, port.ty.as_ref()).map_or_else(|fault| fault.to_string(), |ty| ty.to_string());
-        (port.name.clone(), ty)
+        let contents = value::state(port.ty.as_ref());
+        let ty = value::declared(&port.name, contents.unwrap_or(port.ty.as_ref()));
+        let shown = ty.map_or_else(|fault| fault.to_string(), |ty| ty.to_string());
+        (port.name.clone(), if contents.is_some() { format!("state<{shown}>") } else { shown })
     };
     FunctionOutline {
         name: name.to_string(),

@@ -44,7 +44,7 @@ pub fn declared(name: &str, ty: Option<&proto::ValueType>) -> Result<DeclaredTyp
     let wrong = |problem: &str| ReadFault::Type { name: name.to_string(), problem: problem.to_string() };
     let tensor = match ty.and_then(|ty| ty.kind.as_ref()) {
         Some(TypeKind::Tensor(tensor)) => tensor,
-        Some(TypeKind::State(_)) => return Err(ReadFault::State),
+        Some(TypeKind::State(_)) => return Err(wrong("a state")),
         Some(TypeKind::List(_)) => return Err(wrong("a list")),
         Some(TypeKind::Tuple(_)) => return Err(wrong("a tuple")),
         Some(TypeKind::Dictionary(_)) => return Err(wrong("a dictionary")),
@@ -62,6 +62,14 @@ pub fn declared(name: &str, ty: Option<&proto::ValueType>) -> Result<DeclaredTyp
     };
     let shape = tensor.dimensions.iter().map(extent).collect::<Result<_, _>>()?;
     Ok(DeclaredType { dtype, shape })
+}
+
+/// The type of the contents, where a message declares a buffer that lives across calls.
+pub fn state<'a>(ty: Option<&'a proto::ValueType>) -> Option<Option<&'a proto::ValueType>> {
+    match ty.and_then(|ty| ty.kind.as_ref()) {
+        Some(TypeKind::State(state)) => Some(state.wrapped.as_deref()),
+        _ => None,
+    }
 }
 
 /// The constant that a message holds, with its type. Nothing is allocated before the data are known to be there.

@@ -2,12 +2,21 @@
 
 use super::WriteError;
 use crate::proto;
-use aneforge_mil::{DType, Function, TensorType};
+use aneforge_mil::{DType, Function, TensorType, Type};
 use std::collections::HashMap;
 
-/// Inputs and outputs of a function as multi-arrays.
-pub fn features(function: &Function) -> Result<(Vec<proto::FeatureDescription>, Vec<proto::FeatureDescription>), WriteError> {
-    let inputs = function.inputs.iter().map(|port| {
+/// What a function takes, gives and keeps.
+pub struct Features {
+    pub inputs: Vec<proto::FeatureDescription>,
+    pub outputs: Vec<proto::FeatureDescription>,
+    pub states: Vec<proto::FeatureDescription>,
+}
+
+/// Inputs, outputs and states of a function as multi-arrays.
+pub fn features(function: &Function) -> Result<Features, WriteError> {
+    let (states, inputs): (Vec<_>, Vec<_>) = function.inputs.iter().partition(|port| matches!(port.ty, Type::State(_)));
+    let states = states.into_iter().map(|port| state(&port.name, port.ty.as_tensor()));
+    let inputs = inputs.into_iter().map(|port| {
         let advice = "cast or reshape inside of the program";
         feature("input", &port.name, port.ty.as_tensor(), advice)
     });
@@ -17,7 +26,26 @@ pub fn features(function: &Function) -> Result<(Vec<proto::FeatureDescription>, 
         let ty = results.get(name.as_str()).ok_or_else(|| WriteError::Passed { name: name.clone() })?;
         feature("output", name, ty.as_tensor(), "add a cast or a reshape before it")
     });
-    Ok((inputs.collect::<Result<_, _>>()?, outputs.collect::<Result<_, _>>()?))
+    Ok(Features {
+        inputs: inputs.collect::<Result<_, _>>()?,
+        outputs: outputs.collect::<Result<_, _>>()?,
+        states: states.collect::<Result<_, _>>()?,
+    })
+}
+
+/// A state: Core ML keeps fp16 alone.
+fn state(name: &str, ty: Option<TensorType>) -> Result<proto::FeatureDescription, WriteError> {
+    let advice = "keep fp16 and cast around reads and writes";
+    if let Some(other) = ty.as_ref().filter(|ty| ty.dtype != DType::Fp16) {
+        return Err(WriteError::Edge { edge: "state", name: name.to_string(), ty: other.to_string(), advice });
+    }
+    let mut feature = feature("state", name, ty, advice)?;
+    if let Some(kind) = feature.ty.as_mut().map(|ty| &mut ty.kind)
+        && let Some(proto::FeatureKind::Array(array)) = kind.take()
+    {
+        *kind = Some(proto::FeatureKind::State(proto::StateFeature { array: Some(array) }));
+    }
+    Ok(feature)
 }
 
 fn feature(

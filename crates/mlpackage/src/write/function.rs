@@ -3,7 +3,7 @@
 use super::WriteError;
 use super::value::{text, value, value_type};
 use crate::{OpSet, proto};
-use aneforge_mil::{Argument, Function, Literal, Port, Statement};
+use aneforge_mil::{Argument, Function, Literal, LiteralValue, Port, Statement};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A function as a message with one block, for the given op-set.
@@ -67,7 +67,12 @@ fn names(argument: &Argument) -> Vec<&str> {
 }
 
 fn operation(statement: &Statement, inlined: &Inlined<'_>) -> Result<proto::Operation, WriteError> {
-    let name = statement.outputs.first().map_or(statement.op.as_str(), |port| port.name.as_str());
+    let label = statement.attributes.iter().find(|attribute| attribute.name == "name").map(|attribute| &attribute.value.value);
+    let name = match (statement.outputs.first(), label) {
+        (Some(port), _) => port.name.as_str(),
+        (None, Some(LiteralValue::Text(label))) => label.as_str(),
+        (None, _) => statement.op.as_str(),
+    };
     let mut inputs = BTreeMap::new();
     for (port, argument) in &statement.arguments {
         let mut bindings = Vec::new();

@@ -13,7 +13,7 @@ const KNOWN: &[(&str, &str)] = &[("conv", "bias"), ("conv_transpose", "weight"),
 /// [`WriteError::Computed`], [`WriteError::Limit`] and [`WriteError::Passed`].
 pub fn check(body: &Body) -> Result<(), WriteError> {
     body.operations.iter().try_for_each(|operation| check_operation(body, operation))?;
-    let made = |id: ValueId| matches!(body.value(id).kind, ValueKind::Result { .. });
+    let made = |id: ValueId| matches!(body.value(id).kind, ValueKind::Result { .. } | ValueKind::State);
     match body.outputs.iter().find(|output| !made(output.value)) {
         Some(output) => Err(WriteError::Passed { name: output.name.clone() }),
         None => Ok(()),

@@ -93,12 +93,12 @@ fn model(program: &Program, opset: OpSet) -> Result<proto::Model, WriteError> {
     let mut functions = BTreeMap::new();
     let mut description = proto::ModelDescription::default();
     for function in &program.functions {
-        let (inputs, outputs) = description::features(function)?;
+        let description::Features { inputs, outputs, states } = description::features(function)?;
         if program.functions.len() == 1 {
-            (description.inputs, description.outputs) = (inputs, outputs);
+            (description.inputs, description.outputs, description.states) = (inputs, outputs, states);
         } else {
             let name = function.name.clone();
-            description.functions.push(proto::FunctionDescription { name, inputs, outputs, states: Vec::new() });
+            description.functions.push(proto::FunctionDescription { name, inputs, outputs, states });
         }
         if functions.insert(function.name.clone(), function::function(function, opset)?).is_some() {
             return Err(WriteError::Functions { problem: format!("two functions are called {:?}: rename one", function.name) });

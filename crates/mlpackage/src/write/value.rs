@@ -11,6 +11,9 @@ pub fn value_type(name: &str, ty: &Type) -> Result<proto::ValueType, WriteError>
             let tensor = ty.as_tensor().unwrap_or_else(|| TensorType::new(DType::Fp16, []));
             Ok(tensor_type(&tensor))
         }
+        Type::State(contents) => Ok(proto::ValueType {
+            kind: Some(proto::TypeKind::State(Box::new(proto::StateType { wrapped: Some(Box::new(tensor_type(contents))) }))),
+        }),
         other => Err(WriteError::Value { name: name.to_string(), problem: format!("values of type {other} cannot be written") }),
     }
 }
