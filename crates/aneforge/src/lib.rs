@@ -47,12 +47,13 @@ pub use aneforge_core as core;
 pub use aneforge_io as io;
 pub use aneforge_mil as mil;
 pub use aneforge_mlpackage as mlpackage;
+pub use aneforge_native as native;
 pub use aneforge_runtime as runtime;
 
 pub use aneforge_compile::{CompileError, CompileOptions, Compiled, Manifest, compile};
 pub use aneforge_core::{
     Array, Axes, Chip, DType, Graph, GraphError, HostArray, HostError, Target, TargetError, Tensor, TensorType, Weight, Window,
-    attention, backward, chips, concat, cross_attention, einsum, geglu, mha, stack,
+    attention, backward, chips, concat, cross_attention, einsum, geglu, mha, sdpa, stack,
 };
 pub use aneforge_mil::Dialect;
 pub use aneforge_runtime::{Device, DeviceError, DeviceInfo, Executable, Label, Port, Program, Report, States, devices, open};

@@ -1,10 +1,11 @@
 //! A compiled program on disk: a folder with the text, the weight file and a manifest, written whole or not at all.
 
-use crate::manifest::{FileEntry, FileHash, Manifest, Ports, SCHEMA, ports};
-use crate::{CompileError, CompileOptions};
-use aneforge_mil::{BlobError, BlobFileWriter, Body, EmitError, EmitOptions};
+use crate::manifest::{FileEntry, FileHash, Manifest, Ports, SCHEMA, SegmentEntry, body_ports, ports};
+use crate::{CompileError, CompileOptions, SegmentKind, Segments};
+use aneforge_mil::{BlobError, BlobFileWriter, Body, EmitError, EmitOptions, Program};
+use aneforge_native::net;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,6 +15,8 @@ pub const TEXT: &str = "model.mil";
 pub const WEIGHTS: &str = "weights.bin";
 /// Name of the manifest in a bundle.
 pub const MANIFEST: &str = "manifest.json";
+/// Folder of the segments in a bundle; each has a folder of its own in it, counted from 0.
+pub const SEGMENTS: &str = "segments";
 
 /// Staging folders of the writes under way. Who holds the lock keeps every write from finishing.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -23,12 +26,17 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 ///
 /// # Errors
 /// [`CompileError::Emit`] and [`CompileError::Write`]; the folder is then as it was.
-pub fn write(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
+pub fn write(body: &Body, segments: Option<&Segments>, options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
     let folder = &if folder.exists() { replaceable(folder)? } else { folder.to_path_buf() };
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(parent).map_err(|source| CompileError::write(parent, source))?;
     let staging = Staging::new_in(parent)?;
-    let manifest = fill(body, options, staging.path())?;
+    let manifest = match segments {
+        None => fill(body, options, staging.path())?,
+        Some(segments) => fill_segments(body, segments, options, staging.path())?,
+    };
+    let text = serde_json::to_string_pretty(&manifest).map_err(|error| CompileError::internal(error.to_string()))?;
+    write_file(&staging.path().join(MANIFEST), text.as_bytes())?;
     place(staging, folder)?;
     Ok(manifest)
 }
@@ -68,11 +76,73 @@ impl Drop for Staging {
     }
 }
 
-/// Writes the three files into an existing folder.
+/// Writes the text and the weights into an existing folder.
 ///
 /// # Errors
 /// As [`write`].
 fn fill(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
+    let mil = write_mil(body, options, folder, "")?;
+    let Ports { inputs, outputs, states } = ports(&mil.program);
+    Ok(Manifest { inputs, outputs, state: states, files: mil.files, ..manifest(options, mil.dialect) })
+}
+
+/// Writes each segment into a folder of its own.
+fn fill_segments(body: &Body, segments: &Segments, options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
+    let (inputs, outputs) = body_ports(body);
+    let mut dialect = format!("net.plist {}", net::VERSION);
+    let (mut files, mut entries) = (Vec::new(), Vec::new());
+    for (index, part) in segments.parts.iter().enumerate() {
+        let inside = format!("{SEGMENTS}/{index}/");
+        let place = folder.join(&inside);
+        fs::create_dir_all(&place).map_err(|source| CompileError::write(&place, source))?;
+        match part.kind {
+            SegmentKind::Mil => {
+                let mil = write_mil(&part.body, options, &place, &inside)?;
+                dialect = mil.dialect;
+                files.extend(mil.files);
+            }
+            SegmentKind::Native => {
+                net::write(&part.body, &place)?;
+                for name in [net::NET, net::WEIGHTS[0], net::WEIGHTS[1]] {
+                    let path = place.join(name);
+                    if path.exists() {
+                        files.push(hashed(&path, format!("{inside}{name}"))?);
+                    }
+                }
+            }
+        }
+        entries.push(SegmentEntry { kind: part.kind, inputs: part.inputs.clone() });
+    }
+    let results = segments.outputs.clone();
+    Ok(Manifest { inputs, outputs, segments: entries, results, files, ..manifest(options, dialect) })
+}
+
+/// A manifest without ports and files.
+fn manifest(options: &CompileOptions, dialect: String) -> Manifest {
+    Manifest {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        target: options.target.to_string(),
+        dialect,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        state: Vec::new(),
+        compression: "none".to_string(),
+        segments: Vec::new(),
+        results: Vec::new(),
+        files: Vec::new(),
+    }
+}
+
+/// What was written of a MIL program.
+struct Mil {
+    program: Program,
+    dialect: String,
+    files: Vec<FileEntry>,
+}
+
+/// Writes a MIL program into a folder, which the manifest calls `inside`.
+fn write_mil(body: &Body, options: &CompileOptions, folder: &Path, inside: &str) -> Result<Mil, CompileError> {
     let mut weights = BlobFileWriter::create(folder.join(WEIGHTS)).map_err(blob)?;
     let emit_options = EmitOptions { dialect: options.dialect, ..EmitOptions::default() };
     let program = aneforge_mil::emit(body, &emit_options, weights.blobs().map_err(blob)?)?;
@@ -81,22 +151,25 @@ fn fill(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest
     let (mut text_hash, mut weights_hash) = (FileHash::new(), FileHash::new());
     text_hash.update(text.as_bytes());
     let weights_bytes = weights.finish_observed(&mut |bytes| weights_hash.update(bytes)).map_err(blob)?;
-    let entry = |name: &str, bytes, hash: FileHash| FileEntry { name: name.to_string(), bytes, xxh3: hash.to_hex() };
-    let Ports { inputs, outputs, states } = ports(&program);
-    let manifest = Manifest {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        target: options.target.to_string(),
-        dialect: format!("program({}.{})/{}", program.version.0, program.version.1, options.dialect.opset()),
-        inputs,
-        outputs,
-        state: states,
-        compression: "none".to_string(),
-        files: vec![entry(TEXT, text.len() as u64, text_hash), entry(WEIGHTS, weights_bytes, weights_hash)],
-    };
-    let text = serde_json::to_string_pretty(&manifest).map_err(|error| CompileError::internal(error.to_string()))?;
-    write_file(&folder.join(MANIFEST), text.as_bytes())?;
-    Ok(manifest)
+    let entry = |name: &str, bytes, hash: FileHash| FileEntry { name: format!("{inside}{name}"), bytes, xxh3: hash.to_hex() };
+    let files = vec![entry(TEXT, text.len() as u64, text_hash), entry(WEIGHTS, weights_bytes, weights_hash)];
+    let dialect = format!("program({}.{})/{}", program.version.0, program.version.1, options.dialect.opset());
+    Ok(Mil { program, dialect, files })
+}
+
+/// The entry of a file that is on disk already.
+fn hashed(path: &Path, name: String) -> Result<FileEntry, CompileError> {
+    let fail = |source| CompileError::write(path, source);
+    let mut file = fs::File::open(path).map_err(fail)?;
+    let (mut hash, mut bytes, mut buffer) = (FileHash::new(), 0u64, vec![0; 1 << 16]);
+    loop {
+        let read = file.read(&mut buffer).map_err(fail)?;
+        if read == 0 {
+            return Ok(FileEntry { name, bytes, xxh3: hash.to_hex() });
+        }
+        hash.update(&buffer[..read]);
+        bytes += read as u64;
+    }
 }
 
 /// The real path of what stands at `folder`, if it may be replaced: losing anything else would be losing what is not ours.
@@ -114,11 +187,25 @@ fn replaceable(folder: &Path) -> Result<PathBuf, CompileError> {
         if !is_manifest(&real.join(MANIFEST)) {
             return Err(refuse("exists and is not a bundle; name another folder"));
         }
-        if names.iter().any(|name| name != TEXT && name != WEIGHTS && name != MANIFEST) {
+        let known = |name: &std::ffi::OsString| name == TEXT || name == WEIGHTS || name == MANIFEST;
+        if names.iter().any(|name| !known(name) && !(name == SEGMENTS && holds_segments_alone(&real.join(SEGMENTS)))) {
             return Err(refuse("holds other files beside a bundle's, which would be lost; move them or name another folder"));
         }
     }
     Ok(real)
+}
+
+/// Whether a folder holds segments of a bundle and nothing else.
+fn holds_segments_alone(folder: &Path) -> bool {
+    let names = |folder: &Path| -> Option<Vec<std::ffi::OsString>> {
+        fs::read_dir(folder).ok()?.map(|entry| entry.ok().map(|entry| entry.file_name())).collect()
+    };
+    let ours = [TEXT, WEIGHTS, net::NET, net::WEIGHTS[0], net::WEIGHTS[1]];
+    let is_segment = |name: &std::ffi::OsString| {
+        let counted = name.to_str().is_some_and(|name| name.parse::<usize>().is_ok());
+        counted && names(&folder.join(name)).is_some_and(|files| files.iter().all(|file| ours.iter().any(|own| file == own)))
+    };
+    names(folder).is_some_and(|names| names.iter().all(is_segment))
 }
 
 /// Other tools write files called `manifest.json` too: ours, of any version, is told by its fields.

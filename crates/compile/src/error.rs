@@ -52,6 +52,9 @@ pub enum CompileError {
     /// The program could not be written as text.
     #[error(transparent)]
     Emit(#[from] aneforge_mil::EmitError),
+    /// Native layers could not be written as a network.
+    #[error(transparent)]
+    Net(#[from] aneforge_native::NetError),
     /// A file could not be written.
     #[error("cannot write {path}: {source}")]
     Write {

@@ -22,12 +22,14 @@ mod notes;
 pub mod pass;
 pub mod pipeline;
 mod rewrite;
+pub mod segment;
 
 pub use error::CompileError;
-pub use manifest::{FileEntry, FileHash, Manifest, PortEntry, SCHEMA};
+pub use manifest::{FileEntry, FileHash, Manifest, PortEntry, SCHEMA, SegmentEntry};
 pub use notes::{Note, Notes};
 pub use pipeline::Timing;
 pub use rewrite::{Rewriter, rewrite};
+pub use segment::{Link, Move, Segment, SegmentKind, Segments};
 
 use aneforge_core::{Target, Tensor};
 use aneforge_mil::{Body, Dialect};
@@ -57,6 +59,8 @@ pub struct Compiled {
     pub body: Body,
     /// What the passes did and nearly did.
     pub notes: Notes,
+    /// The program cut into segments, where it uses native layers of the engine.
+    pub segments: Option<Segments>,
     /// Wall time per step.
     pub timings: Vec<Timing>,
     options: CompileOptions,
@@ -92,16 +96,18 @@ pub fn compile_body(body: Body, options: &CompileOptions) -> Result<Compiled, Co
     let mut notes = Notes::default();
     let context = pass::Context { target: &options.target };
     let (body, timings) = pipeline::run(body, &context, &mut notes)?;
-    Ok(Compiled { body, notes, timings, options: *options })
+    let segments = segment::segment(&body, &options.target)?;
+    Ok(Compiled { body, notes, segments, timings, options: *options })
 }
 
 impl Compiled {
-    /// Writes the bundle: `model.mil`, `weights.bin` and `manifest.json` in a folder that appears whole or not at all.
+    /// Writes the bundle: `model.mil`, `weights.bin` and `manifest.json` in a folder that appears whole or not at all. A program in
+    /// segments has a folder for each, `segments/0` and so on, in place of the first two.
     ///
     /// # Errors
     /// [`CompileError::Emit`] and [`CompileError::Write`].
     pub fn write(&self, folder: &Path) -> Result<Manifest, CompileError> {
-        bundle::write(&self.body, &self.options, folder)
+        bundle::write(&self.body, self.segments.as_ref(), &self.options, folder)
     }
 
     /// What it was compiled for.

@@ -1,6 +1,7 @@
 //! `manifest.json`: what a bundle holds, for people and for whoever loads it.
 
-use aneforge_mil::{Port, Program, TensorType, Type};
+use crate::{Link, SegmentKind};
+use aneforge_mil::{Body, Port, Program, TensorType, Type};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -26,8 +27,23 @@ pub struct Manifest {
     pub state: Vec<PortEntry>,
     /// How weights are stored; `none` is dense fp16.
     pub compression: String,
+    /// Segments in the order in which they run; empty where the program is whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<SegmentEntry>,
+    /// Where the outputs come from, where the program is in segments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<Link>,
     /// Files of the bundle with size and hash.
     pub files: Vec<FileEntry>,
+}
+
+/// A segment of a program: a MIL program or a network of native layers in a folder of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentEntry {
+    /// What it is made of.
+    pub kind: SegmentKind,
+    /// Where each of its inputs comes from.
+    pub inputs: Vec<Link>,
 }
 
 /// A named port.
@@ -106,4 +122,10 @@ pub fn ports(program: &Program) -> Ports {
     let outputs = function.outputs.iter().filter_map(named).filter_map(entry).collect();
     let list = |ports: Vec<&Port>| ports.into_iter().filter_map(entry).collect();
     Ports { inputs: list(inputs), outputs, states: list(states) }
+}
+
+/// The ports of a body under their names: inputs, then outputs.
+pub fn body_ports(body: &Body) -> (Vec<PortEntry>, Vec<PortEntry>) {
+    let inputs = body.inputs.iter().map(|&id| PortEntry::new(&body.value(id).name, body.ty(id))).collect();
+    (inputs, body.outputs.iter().map(|output| PortEntry::new(&output.name, body.ty(output.value))).collect())
 }

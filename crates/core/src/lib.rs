@@ -37,7 +37,7 @@ pub use error::GraphError;
 pub use evaluate::{EvaluateError, evaluate};
 pub use graph::{
     Argument, Axes, Graph, GraphText, Heads, Index, IntoIndices, Tensor, Window, attention, concat, cross_attention, einsum, geglu,
-    mha, stack,
+    mha, sdpa, stack,
 };
 pub use host::{HostArray, HostError};
 pub use lower::{Arg, LowerOptions, Lowering, lower, lower_with};

@@ -1,9 +1,10 @@
 //! Whether a bundle on disk is what was written.
 
 use crate::IoError;
-use aneforge_compile::bundle::{MANIFEST, TEXT};
+use aneforge_compile::bundle::{MANIFEST, SEGMENTS, TEXT};
 use aneforge_compile::{FileHash, Manifest, SCHEMA};
 use aneforge_map::Mapping;
+use aneforge_native::net::NET;
 use std::path::{Path, PathBuf};
 
 /// What [`check`] found.
@@ -31,7 +32,7 @@ pub fn check(folder: impl AsRef<Path>) -> Result<CheckedBundle, IoError> {
     for entry in &manifest.files {
         let problem = compare(&folder.join(&entry.name), entry.bytes, &entry.xxh3)?;
         match problem {
-            Some(_) if entry.name == TEXT => is_text_edited = true,
+            Some(_) if is_text(&entry.name) => is_text_edited = true,
             Some((path, problem)) => return Err(IoError::Format { path, format: "bundle", problem }),
             None => {}
         }
@@ -47,10 +48,28 @@ fn read_manifest(path: &Path) -> Result<Manifest, IoError> {
         return Err(IoError::field(path, "schema", format!("is {}, this version reads {SCHEMA}", manifest.schema)));
     }
     // The names become paths: nothing outside of the folder is read.
-    let stray = manifest.files.iter().find(|entry| Path::new(&entry.name).file_name() != Some(entry.name.as_ref()));
+    let stray = manifest.files.iter().find(|entry| !lies_inside(&entry.name));
     match stray {
-        Some(entry) => Err(IoError::field(path, "files", format!("names {:?}, expected names without folders", entry.name))),
+        Some(entry) => {
+            let problem = format!("names {:?}, expected names without folders but those of segments", entry.name);
+            Err(IoError::field(path, "files", problem))
+        }
         None => Ok(manifest),
+    }
+}
+
+/// Whether a name is that of a program people may edit: a text or a network.
+fn is_text(name: &str) -> bool {
+    name.rsplit('/').next().is_some_and(|file| file == TEXT || file == NET)
+}
+
+/// Whether a name is that of a file in the bundle's folder or in that of one of its segments.
+fn lies_inside(name: &str) -> bool {
+    let plain = |name: &str| Path::new(name).file_name() == Some(name.as_ref());
+    match name.split('/').collect::<Vec<_>>()[..] {
+        [file] => plain(file),
+        [SEGMENTS, index, file] => index.parse::<usize>().is_ok() && plain(file),
+        _ => false,
     }
 }
 

@@ -21,7 +21,7 @@ fn names_are_unique_and_no_layer_is_an_operator_of_mil() {
 
 fn ports(params: &[Param], prefix: &str) -> Vec<String> {
     let port = |param: &Param| match param.kind {
-        ParamKind::Table(columns) => ports(columns, &format!("{}.", param.key)),
+        ParamKind::Table(columns) => ports(columns, &format!("{}_", param.key)),
         _ => vec![format!("{prefix}{}", param.key)],
     };
     params.iter().flat_map(port).collect()

@@ -1,7 +1,7 @@
 //! The fast device: fp16 storage, f32 accumulation, a plan made once.
 
 use crate::plan::{Options, Plan, Policy};
-use crate::{Device, DeviceError, Executable, Program};
+use crate::{Device, DeviceError, Executable, Program, segment};
 use std::sync::Arc;
 
 /// Executes programs on this machine's processor.
@@ -33,6 +33,9 @@ impl Device for Cpu {
     }
 
     fn load(&self, program: &Arc<Program>) -> Result<Arc<dyn Executable>, DeviceError> {
+        if let Some(loaded) = segment::load(program, &|part| self.load(part)) {
+            return loaded;
+        }
         Ok(Arc::new(Plan::new("cpu", program, &Options { policy: Policy::Fast, fuse: self.fuse })?))
     }
 }

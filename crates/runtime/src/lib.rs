@@ -16,6 +16,7 @@ mod reference;
 mod registry;
 mod report;
 mod run;
+mod segment;
 mod state;
 
 use aneforge_kernel as kernel;
@@ -27,5 +28,5 @@ pub use null::Null;
 pub use program::Program;
 pub use reference::Reference;
 pub use registry::{DeviceInfo, devices, open};
-pub use report::{Label, Report, Rule, StepReport};
+pub use report::{Label, Report, Rule, SegmentReport, StepReport};
 pub use state::States;

@@ -1,7 +1,7 @@
 //! The device that runs nothing: for drivers' tests and for measuring what a call costs.
 
 use crate::device::Ports;
-use crate::{Device, DeviceError, Executable, Port, Program, Report, States};
+use crate::{Device, DeviceError, Executable, Port, Program, Report, States, segment};
 use std::sync::Arc;
 
 /// Loads any program, checks its ports, fills the outputs with zero bytes.
@@ -23,6 +23,9 @@ impl Device for Null {
     }
 
     fn load(&self, program: &Arc<Program>) -> Result<Arc<dyn Executable>, DeviceError> {
+        if let Some(loaded) = segment::load(program, &|part| self.load(part)) {
+            return loaded;
+        }
         Ok(Arc::new(Loaded { ports: Ports::of(program.body())?, states: States::of(program.body())? }))
     }
 }

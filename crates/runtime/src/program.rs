@@ -1,6 +1,9 @@
 //! A program that devices load: what a bundle's text and weights say.
 
 use crate::DeviceError;
+use crate::segment::{self, Segments};
+use aneforge_compile::Manifest;
+use aneforge_compile::bundle::MANIFEST;
 use aneforge_mil::op::builtin;
 use aneforge_mil::{BlobFolder, BlobSource, Body, parse, resolve};
 use std::path::Path;
@@ -13,15 +16,27 @@ const TEXT_FILE: &str = "model.mil";
 pub struct Program {
     name: String,
     body: Body,
+    segments: Option<Segments>,
 }
 
 impl Program {
-    /// Reads the program of a bundle: the text `model.mil` and the weight files that it names.
+    /// Reads the program of a bundle: the text `model.mil` and the weight files that it names; or, where the manifest says so, its
+    /// segments and how they are linked.
     ///
     /// # Errors
     /// [`DeviceError::Program`] with the place in the text and a caret under it.
     pub fn open(bundle: impl AsRef<Path>) -> Result<Self, DeviceError> {
         let bundle = bundle.as_ref();
+        let path = bundle.join(MANIFEST);
+        let manifest = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Manifest>(&bytes).ok());
+        match manifest.filter(|manifest| !manifest.segments.is_empty()) {
+            Some(manifest) => segment::open(bundle, &bundle.display().to_string(), &manifest),
+            None => Self::open_mil(bundle),
+        }
+    }
+
+    /// Reads a program that is one MIL text.
+    pub(crate) fn open_mil(bundle: &Path) -> Result<Self, DeviceError> {
         let path = bundle.join(TEXT_FILE);
         let name = path.display().to_string();
         let text = std::fs::read(&path)
@@ -43,12 +58,21 @@ impl Program {
             _ => "main",
         };
         let body = resolve(&program, function, builtin(), blobs).map_err(|error| fault(error.render(text)))?;
-        Ok(Self { name: name.to_string(), body })
+        Ok(Self { name: name.to_string(), body, segments: None })
     }
 
     /// A program from a body that is already resolved; the caller has verified it.
     pub fn from_body(name: impl Into<String>, body: Body) -> Self {
-        Self { name: name.into(), body }
+        Self { name: name.into(), body, segments: None }
+    }
+
+    pub(crate) fn in_segments(name: impl Into<String>, body: Body, segments: Segments) -> Self {
+        Self { name: name.into(), body, segments: Some(segments) }
+    }
+
+    /// Its segments, where it is not one text.
+    pub(crate) fn segments(&self) -> Option<&Segments> {
+        self.segments.as_ref()
     }
 
     /// What people know it by: the file it came from.
@@ -56,7 +80,7 @@ impl Program {
         &self.name
     }
 
-    /// Its function.
+    /// Its function; of a program in segments all of them put together.
     pub fn body(&self) -> &Body {
         &self.body
     }

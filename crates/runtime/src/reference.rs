@@ -3,7 +3,8 @@
 //! Inputs are taken as they are, intermediate values are never rounded, outputs and states are rounded to their element type.
 
 use crate::device::Ports;
-use crate::report::StepReport;
+use crate::report::{SegmentReport, StepReport};
+use crate::segment::Part;
 use crate::{Device, DeviceError, Executable, Port, Program, Report, States, element};
 use aneforge_mil::op::{Argument, Arguments};
 use aneforge_mil::{Array, Body, Operand, Operation, ValueId};
@@ -109,7 +110,15 @@ impl Executable for Loaded {
             kernel: "meaning".to_string(),
             rule: None,
         };
-        Report { device: "reference".to_string(), steps: body.operations.iter().map(step).collect(), ..Report::default() }
+        // Segments are put together before they run: nothing is rounded between them.
+        let parts = self.program.segments().map_or(&[][..], |segments| &segments.parts);
+        let segment = |part: &Part| SegmentReport::new(part.kind, "reference", 0, part.program.body().operations.len());
+        Report {
+            device: "reference".to_string(),
+            steps: body.operations.iter().map(step).collect(),
+            segments: parts.iter().map(segment).collect(),
+            ..Report::default()
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a loaded program is made of, for people who want to know where the time and memory went.
 
+use aneforge_compile::SegmentKind;
 use std::fmt;
 
 /// Where a program runs and how.
@@ -13,6 +14,31 @@ pub struct Report {
     pub constant_bytes: usize,
     /// What is executed, in order.
     pub steps: Vec<StepReport>,
+    /// Where each segment runs, in order; empty where the program is whole.
+    pub segments: Vec<SegmentReport>,
+}
+
+/// Where one segment of a program runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentReport {
+    /// `mil` or `native`.
+    pub kind: &'static str,
+    /// Name of the device.
+    pub device: String,
+    /// How many of the report's steps are this segment's, in their order; 0 where the device does not work segment by segment.
+    pub steps: usize,
+    /// Number of its operations or layers.
+    pub operations: usize,
+}
+
+impl SegmentReport {
+    pub(crate) fn new(kind: SegmentKind, device: &str, steps: usize, operations: usize) -> Self {
+        let kind = match kind {
+            SegmentKind::Mil => "mil",
+            SegmentKind::Native => "native",
+        };
+        Self { kind, device: device.to_string(), steps, operations }
+    }
 }
 
 /// One step of a plan.

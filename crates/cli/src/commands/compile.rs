@@ -53,6 +53,8 @@ struct Report {
     bundle: Option<PathBuf>,
     package: Option<PathBuf>,
     operations: usize,
+    /// What each segment is made of; empty where the program is whole.
+    segments: Vec<aneforge::compile::SegmentKind>,
     weight_bytes: u64,
     notes: Vec<String>,
     timings: Vec<Step>,
@@ -73,7 +75,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let mut weight_bytes = 0;
     if let Some(folder) = &options.output {
         let files = compiled.write(folder)?.files;
-        let weights = files.iter().filter(|file| file.name == aneforge::compile::bundle::WEIGHTS);
+        let is_weights = |name: &str| name.rsplit('/').next().is_some_and(|name| name.starts_with("weights."));
+        let weights = files.iter().filter(|file| is_weights(&file.name));
         weight_bytes = weights.map(|file| file.bytes).sum();
     }
     if let Some(folder) = &options.mlpackage {
@@ -88,6 +91,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         bundle: options.output.clone(),
         package: options.mlpackage.clone(),
         operations: compiled.body.operations.len(),
+        segments: compiled.segments.iter().flat_map(|segments| &segments.parts).map(|part| part.kind).collect(),
         weight_bytes,
         notes: compiled.notes.all().iter().map(note).collect(),
         timings: timings
@@ -107,9 +111,16 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
     if options.json {
         return output::json(report);
     }
+    let segments = match report.segments.len() {
+        0 => String::new(),
+        count => {
+            let native = report.segments.iter().filter(|&&kind| kind == aneforge::compile::SegmentKind::Native).count();
+            format!(" in {count} segment(s), {native} of them native,")
+        }
+    };
     let places = report.bundle.iter().chain(&report.package).map(|place| place.display().to_string());
     output::data(&format!(
-        "{}: {} operations, {} of weights, for {}, in {}",
+        "{}: {} operations,{segments} {} of weights, for {}, in {}",
         report.description,
         report.operations,
         output::bytes(report.weight_bytes),
@@ -134,7 +145,8 @@ fn compile(options: &Options, how: &CompileOptions) -> Result<(String, Compiled)
         return Ok((format!("package {}", path.display()), aneforge::compile::compile_body(body, how)?));
     }
     options.selection.refuse(path)?;
-    if path.is_dir() && path.join(aneforge::compile::bundle::TEXT).is_file() {
+    let is_bundle = |name: &str| path.join(name).exists();
+    if path.is_dir() && (is_bundle(aneforge::compile::bundle::TEXT) || is_bundle(aneforge::compile::bundle::SEGMENTS)) {
         aneforge::io::bundle::check(path)?;
         let program = Program::open(path)?;
         return Ok((format!("program {}", path.display()), aneforge::compile::compile_body(program.body().clone(), how)?));

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::{output, package};
 use aneforge::Manifest;
+use aneforge::compile::{Link, Move, SegmentKind};
 use aneforge::io::SafeTensors;
 use aneforge::mil::{BlobFile, Program as Text, Type};
 use serde::Serialize;
@@ -55,6 +56,28 @@ struct Bundle {
     weights: Vec<Row>,
 }
 
+/// A bundle in segments.
+#[derive(Serialize)]
+struct Segmented {
+    manifest: Manifest,
+    segments: Vec<Part>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Part {
+    Mil { program: Outline, weights: Vec<Row> },
+    Native { network: Network },
+}
+
+/// A network of native layers in short.
+#[derive(Serialize)]
+struct Network {
+    inputs: Vec<Row>,
+    outputs: Vec<Row>,
+    layers: BTreeMap<String, usize>,
+}
+
 /// Reads and tells; the kind of file is told by its name.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let path = &options.path;
@@ -91,6 +114,9 @@ fn bundle(folder: &Path, json: bool) -> Result<(), Failure> {
     };
     if checked.is_text_edited {
         output::note("the program's text was edited after compiling");
+    }
+    if !manifest.segments.is_empty() {
+        return segments(folder, manifest, json);
     }
     let program = outline(&folder.join(aneforge::compile::bundle::TEXT))?;
     let blobs = blobs(&folder.join(aneforge::compile::bundle::WEIGHTS))?;
@@ -133,6 +159,73 @@ fn core_ml(folder: &Path, json: bool) -> Result<(), Failure> {
     let size: u64 = weights.iter().filter_map(|row| row.bytes).sum();
     let outline = Outline { version: format!("of Core ML specification {specification}"), functions };
     output::data(&format!("{}{} weight(s), {}\n", show_outline(&outline), weights.len(), output::bytes(size)))
+}
+
+/// A bundle in segments: each of them, and how they are linked.
+fn segments(folder: &Path, manifest: Manifest, json: bool) -> Result<(), Failure> {
+    let mut parts = Vec::new();
+    for (index, entry) in manifest.segments.iter().enumerate() {
+        let place = folder.join(aneforge::compile::bundle::SEGMENTS).join(index.to_string());
+        parts.push(match entry.kind {
+            SegmentKind::Mil => Part::Mil {
+                program: outline(&place.join(aneforge::compile::bundle::TEXT))?,
+                weights: blobs(&place.join(aneforge::compile::bundle::WEIGHTS))?,
+            },
+            SegmentKind::Native => Part::Native { network: network(&place)? },
+        });
+    }
+    if json {
+        return output::json(&Segmented { manifest, segments: parts });
+    }
+    let mut shown =
+        format!("bundle for {} in {} segments, written by version {}\n", manifest.target, parts.len(), manifest.version);
+    for (index, (part, entry)) in parts.iter().zip(&manifest.segments).enumerate() {
+        shown.push_str(&format!("segment {index}: "));
+        match part {
+            Part::Mil { program, weights } => {
+                shown.push_str(&show_outline(program));
+                let size: u64 = weights.iter().filter_map(|row| row.bytes).sum();
+                shown.push_str(&format!("  {} weight(s), {}\n", weights.len(), output::bytes(size)));
+            }
+            Part::Native { network } => {
+                shown.push_str("native layers\n");
+                let rows: Vec<_> =
+                    network.layers.iter().map(|(layer, count)| vec![format!("  {count:>5}"), layer.clone()]).collect();
+                shown.push_str(&output::table(&rows, &[]));
+            }
+        }
+        entry.inputs.iter().for_each(|link| shown.push_str(&show_link(link)));
+    }
+    shown.push_str("outputs\n");
+    manifest.results.iter().for_each(|link| shown.push_str(&show_link(link)));
+    output::data(&shown)
+}
+
+fn network(folder: &Path) -> Result<Network, Failure> {
+    let body = aneforge::native::net::read(folder).map_err(|error| Failure::input(&error))?;
+    let row = |name: &str, ty: String| Row { name: name.to_string(), ty, bytes: None };
+    let mut layers = BTreeMap::new();
+    for operation in &body.operations {
+        *layers.entry(operation.op.name.to_string()).or_insert(0) += 1;
+    }
+    Ok(Network {
+        inputs: body.inputs.iter().map(|&id| row(&body.value(id).name, body.ty(id).to_string())).collect(),
+        outputs: body.outputs.iter().map(|output| row(&output.name, body.ty(output.value).to_string())).collect(),
+        layers,
+    })
+}
+
+fn show_link(link: &Link) -> String {
+    let from = link.segment.map_or("the program's input".to_string(), |segment| format!("segment {segment}'s"));
+    let moves: Vec<String> = link
+        .layout
+        .iter()
+        .map(|step| match step {
+            Move::Reshape(shape) => format!(", reshaped to {}", output::shape(shape)),
+            Move::Transpose(order) => format!(", axes in the order {}", output::shape(order)),
+        })
+        .collect();
+    format!("  {} from {from} {}{}\n", link.port, link.value, moves.concat())
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

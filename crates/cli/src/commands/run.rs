@@ -42,7 +42,17 @@ struct Report {
     device: String,
     milliseconds: f64,
     steps: Vec<Step>,
+    /// Where each segment ran; empty where the program is whole.
+    segments: Vec<Segment>,
     outputs: Vec<Summary>,
+}
+
+/// One segment of the program.
+#[derive(Serialize)]
+struct Segment {
+    kind: &'static str,
+    device: String,
+    operations: usize,
 }
 
 /// One step of the device's plan with its time.
@@ -93,8 +103,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Vec::new()
     };
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-    let mut steps: Vec<Step> = executable
-        .report()
+    let loaded = executable.report();
+    let segment = |part: &aneforge::runtime::SegmentReport| Segment {
+        kind: part.kind,
+        device: part.device.clone(),
+        operations: part.operations,
+    };
+    let segments = loaded.segments.iter().map(segment).collect();
+    let mut steps: Vec<Step> = loaded
         .steps
         .into_iter()
         .zip(times)
@@ -107,7 +123,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         })
         .collect();
     steps.sort_by(|a, b| b.microseconds.total_cmp(&a.microseconds));
-    let mut report = Report { device: device.name().to_string(), milliseconds, steps, outputs: Vec::new() };
+    let mut report = Report { device: device.name().to_string(), milliseconds, steps, segments, outputs: Vec::new() };
     for ((port, bytes), file) in executable.outputs().iter().zip(results).zip(&targets) {
         let array = NpyArray { ty: port.ty.clone(), bytes };
         if let Some(file) = file {
@@ -167,6 +183,9 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
     let steps = output::table(&steps.collect::<Vec<_>>(), &[0]);
     if !steps.is_empty() {
         output::note(steps.trim_end());
+    }
+    for (index, part) in report.segments.iter().enumerate() {
+        output::note(&format!("segment {index}, {} of {} operations, on {}", part.kind, part.operations, part.device));
     }
     output::note(&format!("on {}: {:.3} ms", report.device, report.milliseconds));
     Ok(())

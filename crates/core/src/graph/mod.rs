@@ -10,7 +10,7 @@ mod text;
 pub use apply::Argument;
 pub(crate) use arena::{Arena, ConstantData, Node, NodeId, NodeKind, Port};
 pub use axes::Axes;
-pub use build::{Heads, Index, IntoIndices, Window, attention, concat, cross_attention, einsum, geglu, mha, stack};
+pub use build::{Heads, Index, IntoIndices, Window, attention, concat, cross_attention, einsum, geglu, mha, sdpa, stack};
 pub use tensor::Tensor;
 pub use text::GraphText;
 

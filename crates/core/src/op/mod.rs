@@ -19,6 +19,7 @@ mod hyperbolic;
 mod layout;
 mod linear;
 mod logic;
+mod native;
 mod normalization;
 mod pad;
 mod pick;
@@ -56,6 +57,10 @@ pub use hyperbolic::*;
 pub use layout::*;
 pub use linear::*;
 pub use logic::*;
+pub use native::{
+    ARGMAX, BATCH_TO_SPACE, CHANNEL_TO_SPACE, COST_VOLUME, CROSS_CORRELATION, CROSS_PRODUCT, DYNAMIC_SLICE, FLATTEN, FPS,
+    INPUT_VIEW, LRN, MINMAX_NORM, RADIUS_SEARCH, SCALED_ELEMENTWISE, SDPA, SORT, SPACE_TO_BATCH, SPACE_TO_CHANNEL, TOPK,
+};
 pub use normalization::*;
 pub use pad::*;
 pub use pick::*;
@@ -255,6 +260,7 @@ pub fn builtin() -> &'static [&'static GraphOp] {
             layout::ALL,
             batch::ALL,
             quantize::ALL,
+            native::ALL,
             unavailable::ALL,
         ];
         families.concat()

@@ -78,7 +78,7 @@ pub enum ParamKind {
     Ints,
     /// Words; the port holds their places in the list.
     Words(&'static [&'static str]),
-    /// Dictionaries of equal keys; the port of a column is called `<key>.<column>` and holds one entry for each dictionary.
+    /// Dictionaries of equal keys; the port of a column is called `<key>_<column>` and holds one entry for each dictionary.
     Table(&'static [Param]),
     /// An integer that stands in the unit itself, not in its `Params`.
     UnitInt,

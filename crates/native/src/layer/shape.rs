@@ -78,15 +78,15 @@ pub static DROPOUT: Layer = layer(
 /// Values repeated along axes of extent 1.
 pub static BROADCAST: Layer = layer(
     MilOp {
-        ports: &[x("x"), ints("BroadcastInfo.Dimension"), ints("BroadcastInfo.Size")],
+        ports: &[x("x"), ints("BroadcastInfo_Dimension"), ints("BroadcastInfo_Size")],
         constraints: &[
             FOUR,
             rule("C2", "BroadcastInfo names axes once each, none of them the depth, with positive sizes", |a| {
-                let (axes, sizes) = (named_axes(a, "BroadcastInfo.Dimension"), a.ints("BroadcastInfo.Size").unwrap_or_default());
+                let (axes, sizes) = (named_axes(a, "BroadcastInfo_Dimension"), a.ints("BroadcastInfo_Size").unwrap_or_default());
                 axes.is_some_and(|axes| axes.len() == sizes.len()) && sizes.iter().all(|&size| size > 0)
             }),
             rule("C3", "only axes of extent 1 are repeated: tile the others", |a| {
-                named_axes(a, "BroadcastInfo.Dimension").is_some_and(|axes| axes.iter().all(|&axis| extents(a, "x")[axis] == 1))
+                named_axes(a, "BroadcastInfo_Dimension").is_some_and(|axes| axes.iter().all(|&axis| extents(a, "x")[axis] == 1))
             }),
         ],
         tolerance: 0.0,
@@ -95,8 +95,8 @@ pub static BROADCAST: Layer = layer(
             "along_the_width",
             &[
                 ("x", given(&[1, 1, 2, 1], &[1.0, 2.0])),
-                ("BroadcastInfo.Dimension", ints_given(&[1], &[4.0])),
-                ("BroadcastInfo.Size", ints_given(&[1], &[2.0])),
+                ("BroadcastInfo_Dimension", ints_given(&[1], &[4.0])),
+                ("BroadcastInfo_Size", ints_given(&[1], &[2.0])),
             ],
             &[(&[1, 1, 2, 2], &[1.0, 1.0, 2.0, 2.0])],
             BY_HAND,
@@ -114,8 +114,8 @@ pub static BROADCAST: Layer = layer(
 
 fn broadcast(a: &Arguments<'_>) -> Result<Vec<TensorType>, OpError> {
     let mut shape = extents(a, "x").map(|extent| extent as i128);
-    let sizes = a.ints("BroadcastInfo.Size").unwrap_or_default();
-    for (axis, size) in named_axes(a, "BroadcastInfo.Dimension").unwrap_or_default().into_iter().zip(sizes) {
+    let sizes = a.ints("BroadcastInfo_Size").unwrap_or_default();
+    for (axis, size) in named_axes(a, "BroadcastInfo_Dimension").unwrap_or_default().into_iter().zip(sizes) {
         shape[axis] = i128::from(size);
     }
     computed(a, DType::Fp16, shape.to_vec())
@@ -126,8 +126,8 @@ pub static TRANSPOSE: Layer = layer(
     MilOp {
         ports: &[
             x("x"),
-            ints("TransposeDimensions.TransposeSourceDimension"),
-            ints("TransposeDimensions.TransposeDestinationDimension"),
+            ints("TransposeDimensions_TransposeSourceDimension"),
+            ints("TransposeDimensions_TransposeDestinationDimension"),
         ],
         constraints: &[
             FOUR,
@@ -141,8 +141,8 @@ pub static TRANSPOSE: Layer = layer(
             "three_axes_in_a_circle",
             &[
                 ("x", given(&[1, 2, 1, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])),
-                ("TransposeDimensions.TransposeSourceDimension", ints_given(&[3], &[2.0, 3.0, 4.0])),
-                ("TransposeDimensions.TransposeDestinationDimension", ints_given(&[3], &[3.0, 4.0, 2.0])),
+                ("TransposeDimensions_TransposeSourceDimension", ints_given(&[3], &[2.0, 3.0, 4.0])),
+                ("TransposeDimensions_TransposeDestinationDimension", ints_given(&[3], &[3.0, 4.0, 2.0])),
             ],
             &[(&[1, 3, 2, 1], &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0])],
             "numpy.transpose",
@@ -168,8 +168,8 @@ pub static TRANSPOSE: Layer = layer(
 
 /// For each axis of the result the axis of `x` that it is.
 fn order(a: &Arguments<'_>) -> Option<Vec<usize>> {
-    let from = named_axes(a, "TransposeDimensions.TransposeSourceDimension")?;
-    let to = named_axes(a, "TransposeDimensions.TransposeDestinationDimension")?;
+    let from = named_axes(a, "TransposeDimensions_TransposeSourceDimension")?;
+    let to = named_axes(a, "TransposeDimensions_TransposeDestinationDimension")?;
     let mut order: Vec<usize> = (0..4).collect();
     from.iter().zip(&to).for_each(|(&from, &to)| order[to] = from);
     let mut sorted = order.clone();

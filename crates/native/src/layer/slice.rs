@@ -57,7 +57,7 @@ pub static INPUT_VIEW: Layer = Layer {
 const MODES: &[&str] = &["NonNormalized", "NormalizedSymmetric", "NormalizedReflect"];
 const PADDINGS: &[&str] = &["Background"];
 const AXIS_LISTS: [&str; 4] =
-    ["DynamicSliceAxisOrder", "CoordinateInfo.Coordinate", "DynamicSliceInfo.Coordinate", "PaddingInfo.Coordinate"];
+    ["DynamicSliceAxisOrder", "CoordinateInfo_Coordinate", "DynamicSliceInfo_Coordinate", "PaddingInfo_Coordinate"];
 
 /// A window that starts where a tensor says.
 pub static DYNAMIC_SLICE: Layer = Layer {
@@ -71,12 +71,12 @@ pub static DYNAMIC_SLICE: Layer = Layer {
                 real("BackgroundValue"),
                 word("CoordinateMode"),
                 ints("DynamicSliceAxisOrder"),
-                ints("CoordinateInfo.Coordinate"),
-                ints("CoordinateInfo.CoordinateMode"),
-                ints("DynamicSliceInfo.Coordinate"),
-                ints("DynamicSliceInfo.SliceSize"),
-                ints("PaddingInfo.Coordinate"),
-                ints("PaddingInfo.PaddingMode"),
+                ints("CoordinateInfo_Coordinate"),
+                ints("CoordinateInfo_CoordinateMode"),
+                ints("DynamicSliceInfo_Coordinate"),
+                ints("DynamicSliceInfo_SliceSize"),
+                ints("PaddingInfo_Coordinate"),
+                ints("PaddingInfo_PaddingMode"),
             ],
             constraints: &[
                 FOUR,
@@ -92,15 +92,15 @@ pub static DYNAMIC_SLICE: Layer = Layer {
                 rule("C3", "every axis has a positive SliceSize, a CoordinateMode and a PaddingMode", |a| {
                     let count = a.ints(AXIS_LISTS[0]).map(|axes| axes.len());
                     let length = |port: &str| a.ints(port).map(|list| list.len());
-                    let listed = ["DynamicSliceInfo.SliceSize", "CoordinateInfo.CoordinateMode", "PaddingInfo.PaddingMode"];
+                    let listed = ["DynamicSliceInfo_SliceSize", "CoordinateInfo_CoordinateMode", "PaddingInfo_PaddingMode"];
                     listed.iter().all(|port| length(port) == count)
                         && a.ints(listed[0]).is_some_and(|sizes| sizes.iter().all(|&size| size > 0))
                 }),
                 rule("C4", "coordinates are NonNormalized and the padding is Background: what others do is not published", |a| {
                     let plain = |port: &str| a.ints(port).is_some_and(|list| list.iter().all(|&mode| mode == 0));
                     is_one_of(a, "CoordinateMode", &["NonNormalized"])
-                        && plain("CoordinateInfo.CoordinateMode")
-                        && plain("PaddingInfo.PaddingMode")
+                        && plain("CoordinateInfo_CoordinateMode")
+                        && plain("PaddingInfo_PaddingMode")
                 }),
                 rule("C5", "index holds one number for each axis: [1, 1, 1, axes]", |a| {
                     Some(extents(a, "index")) == a.ints(AXIS_LISTS[0]).map(|axes| [1, 1, 1, axes.len()])
@@ -117,12 +117,12 @@ pub static DYNAMIC_SLICE: Layer = Layer {
                     ("BackgroundValue", values(DType::Fp32, &[], &[9.0])),
                     ("CoordinateMode", text("NonNormalized")),
                     ("DynamicSliceAxisOrder", ints_given(&[1], &[4.0])),
-                    ("CoordinateInfo.Coordinate", ints_given(&[1], &[4.0])),
-                    ("CoordinateInfo.CoordinateMode", ints_given(&[1], &[0.0])),
-                    ("DynamicSliceInfo.Coordinate", ints_given(&[1], &[4.0])),
-                    ("DynamicSliceInfo.SliceSize", ints_given(&[1], &[2.0])),
-                    ("PaddingInfo.Coordinate", ints_given(&[1], &[4.0])),
-                    ("PaddingInfo.PaddingMode", ints_given(&[1], &[0.0])),
+                    ("CoordinateInfo_Coordinate", ints_given(&[1], &[4.0])),
+                    ("CoordinateInfo_CoordinateMode", ints_given(&[1], &[0.0])),
+                    ("DynamicSliceInfo_Coordinate", ints_given(&[1], &[4.0])),
+                    ("DynamicSliceInfo_SliceSize", ints_given(&[1], &[2.0])),
+                    ("PaddingInfo_Coordinate", ints_given(&[1], &[4.0])),
+                    ("PaddingInfo_PaddingMode", ints_given(&[1], &[0.0])),
                 ],
                 &[(&[1, 1, 1, 2], &[4.0, 9.0])],
                 BY_HAND,
@@ -130,7 +130,7 @@ pub static DYNAMIC_SLICE: Layer = Layer {
             ..unary("DynamicSlice", "A window of x that starts where index says.", sliced, |a| {
                 let background = a.number("BackgroundValue").unwrap_or(0.0);
                 let axes = named_axes(a, AXIS_LISTS[0]).unwrap_or_default();
-                let sizes = a.ints("DynamicSliceInfo.SliceSize").unwrap_or_default();
+                let sizes = a.ints("DynamicSliceInfo_SliceSize").unwrap_or_default();
                 let mut part: Array = a.array("x")?.clone();
                 for ((axis, size), &start) in axes.into_iter().zip(sizes).zip(&a.array("index")?.data) {
                     let place = |offset: i64| start + offset as f64;
@@ -171,7 +171,7 @@ pub static DYNAMIC_SLICE: Layer = Layer {
 
 fn sliced(a: &Arguments<'_>) -> Result<Vec<TensorType>, OpError> {
     let mut shape = extents(a, "x").map(|extent| extent as i128);
-    let sizes = a.ints("DynamicSliceInfo.SliceSize").unwrap_or_default();
+    let sizes = a.ints("DynamicSliceInfo_SliceSize").unwrap_or_default();
     for (axis, size) in named_axes(a, AXIS_LISTS[0]).unwrap_or_default().into_iter().zip(sizes) {
         shape[axis] = i128::from(size);
     }

@@ -36,7 +36,7 @@ fn table(body: &Body, operation: &Operation, key: &str, columns: &[Param]) -> Re
     let mut rows: Vec<Vec<(String, Value)>> = Vec::new();
     let mut present = false;
     for column in columns {
-        let Some(value) = value(body, operation, &format!("{key}.{}", column.key), column)? else { continue };
+        let Some(value) = value(body, operation, &format!("{key}_{}", column.key), column)? else { continue };
         present = true;
         for (index, entry) in value.into_array().unwrap_or_default().into_iter().enumerate() {
             if rows.len() <= index {

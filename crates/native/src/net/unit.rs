@@ -120,7 +120,7 @@ fn params(reading: &mut Reading, unit: &Map<'_>, layer: &'static Layer, name: &s
             (ParamKind::Table(columns), Some(inside)) => {
                 if let Some(node) = inside.find(param.key) {
                     for (column, decoded) in columns.iter().zip(decode::table(&node, columns)?) {
-                        set(reading, &format!("{}.{}", param.key, column.key), decoded);
+                        set(reading, &format!("{}_{}", param.key, column.key), decoded);
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::{EmulatorOptions, Engine};
 use crate::plan::{Options, Plan, Policy};
-use crate::{Device, DeviceError, Executable, Program};
+use crate::{Device, DeviceError, Executable, Program, segment};
 use aneforge_core::Chip;
 use std::sync::Arc;
 
@@ -40,6 +40,9 @@ impl Device for Emulator {
     }
 
     fn load(&self, program: &Arc<Program>) -> Result<Arc<dyn Executable>, DeviceError> {
+        if let Some(loaded) = segment::load(program, &|part| self.load(part)) {
+            return loaded;
+        }
         let options = Options { policy: Policy::Engine(self.engine.clone()), fuse: self.fuse };
         Ok(Arc::new(Plan::new(&self.name, program, &options)?))
     }

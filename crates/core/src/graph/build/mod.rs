@@ -5,6 +5,7 @@ mod elementwise;
 mod functions;
 mod index;
 mod layers;
+mod native;
 mod operators;
 mod places;
 mod shapes;
@@ -13,5 +14,6 @@ mod window;
 
 pub use functions::{Heads, attention, concat, cross_attention, geglu, mha, stack};
 pub use index::{Index, IntoIndices};
+pub use native::sdpa;
 pub use special::einsum;
 pub use window::Window;
