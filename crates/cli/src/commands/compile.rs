@@ -80,6 +80,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         weight_bytes = weights.map(|file| file.bytes).sum();
     }
     if let Some(folder) = &options.mlpackage {
+        if compiled.segments.is_some() {
+            return Err(Failure::Input(
+                "a Core ML package cannot hold native layers of the engine; write a bundle with --output".to_string(),
+            ));
+        }
         let written = aneforge::mlpackage::write(&[&compiled.body], folder).map_err(|error| Failure::input(&error))?;
         weight_bytes = written.weight_bytes;
     }
