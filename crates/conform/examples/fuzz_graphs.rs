@@ -33,7 +33,9 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let session = Session::new(builtin());
+    // Native layers stand in networks of their own, which these graphs do not go through.
+    let operators: Vec<_> = builtin().iter().copied().filter(|op| !op.is_native()).collect();
+    let session = Session::new(&operators);
     if !options.case.is_empty() {
         let failed = options.case.iter().filter(|path| !passes(&session, path)).count();
         return if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };

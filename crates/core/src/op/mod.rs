@@ -304,6 +304,11 @@ impl GraphOp {
         self.constraints.iter().all(|constraint| constraint.label != unavailable::NEVER)
     }
 
+    /// Whether it is made of the engine's native layers, which programs reach through a net.plist and not through their text.
+    pub fn is_native(&self) -> bool {
+        native::ALL.iter().any(|op| std::ptr::eq(*op, self))
+    }
+
     /// Position of an input.
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|input| input.name == name)
