@@ -106,7 +106,7 @@ fn manifests_that_contradict_their_segments_are_errors() {
         ("not made before", |m| m.segments[1].inputs[0].value = "nothing".to_string()),
         ("links", |m| m.segments[1].inputs.truncate(1)),
         ("cannot move", |m| m.segments[1].inputs[0].layout = vec![aneforge_compile::Move::Transpose(vec![0, 0, 1, 2])]),
-        ("gives it", |m| m.segments[1].inputs[0].layout.clear()),
+        ("gives it", |m| m.segments[1].inputs[1].layout.clear()),
         ("results", |m| m.results.truncate(1)),
         ("no result", |m| m.results[0].port = "other".to_string()),
         ("element type", |m| m.inputs[0].dtype = "fp17".to_string()),
