@@ -228,7 +228,7 @@ pub enum Expected {
 /// The operators of this crate, by family.
 pub fn builtin() -> &'static [&'static GraphOp] {
     static ALL: LazyLock<Vec<&'static GraphOp>> = LazyLock::new(|| {
-        let families: [&[&GraphOp]; 32] = [
+        let families: [&[&GraphOp]; 33] = [
             unary::ALL,
             trigonometry::ALL,
             hyperbolic::ALL,
