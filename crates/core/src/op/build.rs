@@ -4,7 +4,7 @@ use super::{Case, Constraint, Domain, Expected, GraphOp, InputKind, InputSpec, S
 use crate::lower::{Arg, Lowering};
 use crate::{Attribute, AttributeKind, AttributeSpec, DType, GraphError};
 use aneforge_mil::ValueId;
-use aneforge_mil::op::Default;
+use aneforge_mil::op::{Default, builtin};
 
 /// Floats: fp16 on the engine, fp32 at the edges of imported programs.
 pub const FLOATS: &[DType] = &[DType::Fp16, DType::Fp32];
@@ -165,6 +165,12 @@ pub fn lower_direct(lowering: &mut Lowering, site: &Site<'_>) -> Result<Vec<Valu
     lowering.ops(site.op.name, &arguments)
 }
 
+/// fp32 where the MIL operator's port takes that before fp16; other float attributes have the element type of the data.
+fn single(op: &str, port: &str) -> Option<DType> {
+    let record = builtin().get(op)?;
+    record.ports[record.port(port)?].dtypes.first().copied().filter(|&dtype| dtype == DType::Fp32)
+}
+
 /// The arguments of [`lower_direct`], for lowerings that add to them.
 pub(crate) fn direct_arguments(site: &Site<'_>) -> Vec<(&'static str, Arg)> {
     let first = site.types.iter().flatten().next();
@@ -186,7 +192,7 @@ pub(crate) fn direct_arguments(site: &Site<'_>) -> Vec<(&'static str, Arg)> {
                 None => Arg::from(axes.as_ref()),
             },
             (_, Attribute::Int(value)) => Arg::from(*value),
-            (_, Attribute::Float(value)) => Arg::Float(dtype, *value),
+            (port, Attribute::Float(value)) => Arg::Float(single(site.op.name, port).unwrap_or(dtype), *value),
             (_, Attribute::Flag(value)) => Arg::from(*value),
             (_, Attribute::Text(text)) => Arg::from(text.as_ref()),
             (_, Attribute::Ints(values)) => Arg::from(values.as_ref()),
