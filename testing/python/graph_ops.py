@@ -1,8 +1,9 @@
 """What the graph operators mean, in float64 PyTorch and numpy: one plain function for each.
 
-Reads a JSON list of uses on standard input: {"op", "inputs": {name: [{"shape", "data"}]}, "attributes": {name: value}}, numbers as
-text so that infinities survive. Writes, for each, the list of results as {"shape", "data"}, or null where the operator is not
-known here. Written from the operators' definitions, not from the Rust code that the results judge.
+Reads a JSON list of uses on standard input: {"op", "inputs": {name: [{"shape", "data"}]},
+"attributes": {name: value}}, numbers as text so that infinities survive. Writes, for each, the list of
+results as {"shape", "data"}, or null where the operator is not known here. Written from the operators'
+definitions, not from the Rust code that the results judge.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Use:
 
 
 def away(x: Tensor) -> Tensor:
-    """Nearest integer; ties go either way between devices, so they are given to the even one as in IEEE 754."""
+    """Nearest integer; ties, which go either way between devices, to the even one as in IEEE 754."""
     return torch.round(x)
 
 
@@ -91,7 +92,13 @@ def conv(u: Use) -> Tensor:
     function = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[rank]
     x = padded(u.x, spatial(u, "pad", 2 * rank, 0), 0.0)
     return function(
-        x, u.weight, u.get("bias"), tuple(spatial(u, "strides", rank, 1)), 0, tuple(spatial(u, "dilations", rank, 1)), u["groups"]
+        x,
+        u.weight,
+        u.get("bias"),
+        tuple(spatial(u, "strides", rank, 1)),
+        0,
+        tuple(spatial(u, "dilations", rank, 1)),
+        u["groups"],
     )
 
 
@@ -146,7 +153,11 @@ def shuffle(x: Tensor, block: int, depth_first: bool) -> Tensor:
     n, c, h, w = x.shape
     c //= block * block
     if depth_first:
-        return x.reshape(n, block, block, c, h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c, h * block, w * block)
+        return (
+            x.reshape(n, block, block, c, h, w)
+            .permute(0, 3, 4, 1, 5, 2)
+            .reshape(n, c, h * block, w * block)
+        )
     return F.pixel_shuffle(x, block)
 
 
@@ -179,7 +190,10 @@ def batch_to_space(u: Use) -> Tensor:
 def lines(x: Tensor, axis: int, place: Callable[[int, int, int], float], to: int) -> Tensor:
     """One axis resized linearly; place(index, from, to) says where."""
     extent = x.shape[axis]
-    at = torch.tensor([min(max(place(index, extent, to), 0.0), extent - 1.0) for index in range(to)], dtype=torch.float64)
+    at = torch.tensor(
+        [min(max(place(index, extent, to), 0.0), extent - 1.0) for index in range(to)],
+        dtype=torch.float64,
+    )
     low = at.floor().long()
     high = (low + 1).clamp(max=extent - 1)
     share = (at - low).reshape([-1] + [1] * (-axis - 1))
@@ -227,9 +241,15 @@ def affine(u: Use) -> Tensor:
 
 def python_slices(u: Use, rank: int) -> tuple[slice, ...]:
     """begin:end:stride per axis; the largest and smallest integers are open ends."""
-    ends, strides = u.attributes.get("end") or [2**63 - 1] * rank, u.attributes.get("stride") or [1] * rank
+    ends, strides = (
+        u.attributes.get("end") or [2**63 - 1] * rank,
+        u.attributes.get("stride") or [1] * rank,
+    )
     cut = lambda end: None if abs(end) >= 2**62 else end  # noqa: E731
-    return tuple(slice(begin, cut(end), stride) for begin, end, stride in zip(u["begin"], ends, strides, strict=True))
+    return tuple(
+        slice(begin, cut(end), stride)
+        for begin, end, stride in zip(u["begin"], ends, strides, strict=True)
+    )
 
 
 def slice_by_index(u: Use) -> Tensor:
@@ -268,7 +288,9 @@ def scatter(u: Use) -> Tensor:
     axis = u["axis"] % y.ndim
     updates = u.updates.numpy()
     indices = u.indices.long().numpy()
-    updates = np.moveaxis(updates, range(axis, axis + indices.ndim), range(indices.ndim)).reshape(indices.size, *y.shape[1:])
+    updates = np.moveaxis(updates, range(axis, axis + indices.ndim), range(indices.ndim)).reshape(
+        indices.size, *y.shape[1:]
+    )
     for index, update in zip(indices.reshape(-1), updates, strict=True):
         y[index] = COMBINE[u["mode"]](y[index], update)
     return torch.from_numpy(np.moveaxis(y, 0, axis).copy())
@@ -307,7 +329,15 @@ def reverse_sequence(u: Use) -> Tensor:
     for line, length in enumerate(u["lengths"]):
         part = u.x.select(u["batch_axis"], line)
         axis = u["seq_axis"] - int(u["seq_axis"] > u["batch_axis"])
-        y.select(u["batch_axis"], line).copy_(torch.cat([part.narrow(axis, 0, length).flip(axis), part.narrow(axis, length, part.shape[axis] - length)], axis))
+        y.select(u["batch_axis"], line).copy_(
+            torch.cat(
+                [
+                    part.narrow(axis, 0, length).flip(axis),
+                    part.narrow(axis, length, part.shape[axis] - length),
+                ],
+                axis,
+            )
+        )
     return y
 
 
@@ -327,7 +357,9 @@ def band_part(u: Use) -> Tensor:
 
 def position(u: Use, x: Tensor) -> Tensor:
     """First of equal values, as numpy."""
-    return torch.from_numpy(np.argmax(x.numpy(), axis=u["axis"], keepdims=u["keep_dims"]).astype(np.float64))
+    return torch.from_numpy(
+        np.argmax(x.numpy(), axis=u["axis"], keepdims=u["keep_dims"]).astype(np.float64)
+    )
 
 
 def quantize(u: Use) -> Tensor:
@@ -374,7 +406,11 @@ def reduction(function: Callable[[Tensor, list[int]], Tensor]) -> Callable[[Use]
     def apply(u: Use) -> Tensor:
         axes = [axis % u.x.dim() for axis in u["axes"]]
         y = function(u.x, axes)
-        return y if u["keep_dims"] else y.reshape([extent for axis, extent in enumerate(u.x.shape) if axis not in axes])
+        return (
+            y
+            if u["keep_dims"]
+            else y.reshape([extent for axis, extent in enumerate(u.x.shape) if axis not in axes])
+        )
 
     return apply
 
@@ -406,7 +442,10 @@ def gelu(u: Use) -> Tensor:
 OPERATORS: dict[str, Callable[[Use], Any]] = {
     **{
         name: unary(getattr(torch, name))
-        for name in "abs sign floor ceil square sqrt exp exp2 erf tanh sin cos atan tan asin acos sinh cosh asinh acosh atanh sigmoid".split()
+        for name in (
+            "abs sign floor ceil square sqrt exp exp2 erf sigmoid sin cos tan asin acos atan sinh "
+            "cosh tanh asinh acosh atanh"
+        ).split()
     },
     "round": unary(away),
     "rsqrt": lambda u: torch.rsqrt(u.x + u["epsilon"]),
@@ -420,8 +459,10 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
     "silu": unary(F.silu),
     "gelu": gelu,
     "softplus": unary(lambda x: torch.logaddexp(x, torch.zeros_like(x))),
-    "softplus_parametric": lambda u: u.alpha.reshape(channels(u))
-    * torch.logaddexp(u.beta.reshape(channels(u)) * u.x, torch.tensor(0.0, dtype=torch.float64)),
+    "softplus_parametric": lambda u: (
+        u.alpha.reshape(channels(u))
+        * torch.logaddexp(u.beta.reshape(channels(u)) * u.x, torch.tensor(0.0, dtype=torch.float64))
+    ),
     "softsign": unary(F.softsign),
     "elu": lambda u: F.elu(u.x, u["alpha"]),
     "leaky_relu": lambda u: F.leaky_relu(u.x, u["alpha"]),
@@ -454,7 +495,8 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
     "logical_xor": binary(torch.logical_xor),
     "select": lambda u: torch.where(u.cond != 0, u.a, u.b),
     "matmul": lambda u: torch.matmul(
-        u.x.transpose(-1, -2) if u["transpose_x"] else u.x, u.y.transpose(-1, -2) if u["transpose_y"] else u.y
+        u.x.transpose(-1, -2) if u["transpose_x"] else u.x,
+        u.y.transpose(-1, -2) if u["transpose_y"] else u.y,
     ),
     "linear": lambda u: F.linear(u.x, u.weight, u.get("bias")),
     "einsum": lambda u: torch.einsum(u["equation"], *u.inputs["values"]),
@@ -462,7 +504,9 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
     "conv": conv,
     "conv_transpose": conv_transpose,
     "max_pool": lambda u: pool(u, lambda window, _n, _m: window.max(-1)),
-    "avg_pool": lambda u: pool(u, lambda window, n, m: window.sum(-1) / (n if u["exclude_padding_from_average"] else m)),
+    "avg_pool": lambda u: pool(
+        u, lambda window, n, m: window.sum(-1) / (n if u["exclude_padding_from_average"] else m)
+    ),
     "l2_pool": lambda u: pool(u, lambda window, _n, _m: np.sqrt((window**2).sum(-1))),
     "reduce_mean": reduction(lambda x, axes: x.mean(axes, keepdim=True)),
     "reduce_sum": reduction(lambda x, axes: x.sum(axes, keepdim=True)),
@@ -483,17 +527,27 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
         u,
         [-1 if axis == u["axis"] % u.x.dim() else 1 for axis in range(u.x.dim())],
     ),
-    "l2_norm": lambda u: u.x / (u.x**2).sum(u["axis"], keepdim=True).sqrt().clamp(min=math.sqrt(u["epsilon"])),
-    "batch_norm": lambda u: F.batch_norm(u.x, u.mean, u.variance, u.get("gamma"), u.get("beta"), eps=max(u["epsilon"], 2**-24)),
-    "instance_norm": lambda u: affine_part(standardised(u.x, list(range(2, u.x.dim())), u["epsilon"]), u, channels(u)),
-    "group_norm": lambda u: F.group_norm(u.x, u["num_groups"], u.get("gamma"), u.get("beta"), u["epsilon"]),
+    "l2_norm": lambda u: (
+        u.x / (u.x**2).sum(u["axis"], keepdim=True).sqrt().clamp(min=math.sqrt(u["epsilon"]))
+    ),
+    "batch_norm": lambda u: F.batch_norm(
+        u.x, u.mean, u.variance, u.get("gamma"), u.get("beta"), eps=max(u["epsilon"], 2**-24)
+    ),
+    "instance_norm": lambda u: affine_part(
+        standardised(u.x, list(range(2, u.x.dim())), u["epsilon"]), u, channels(u)
+    ),
+    "group_norm": lambda u: F.group_norm(
+        u.x, u["num_groups"], u.get("gamma"), u.get("beta"), u["epsilon"]
+    ),
     "local_response_norm": local_response_norm,
     "reshape": lambda u: u.x.reshape(u["shape"]),
     "transpose": lambda u: u.x.permute(u["perm"]),
     "squeeze": lambda u: u.x.squeeze(tuple(u["axes"])),
     "expand_dims": lambda u: torch.from_numpy(np.expand_dims(u.x.numpy(), tuple(u["axes"]))),
     "flatten2d": lambda u: u.x.reshape(math.prod(u.x.shape[: u["axis"]]), -1),
-    "slice_by_size": lambda u: u.x[tuple(slice(b, b + s) for b, s in zip(u["begin"], u["size"], strict=True))],
+    "slice_by_size": lambda u: u.x[
+        tuple(slice(b, b + s) for b, s in zip(u["begin"], u["size"], strict=True))
+    ],
     "concat": lambda u: torch.cat(u.inputs["values"], u["axis"]),
     "stack": lambda u: torch.stack(u.inputs["values"], u["axis"]),
     "split": lambda u: list(torch.tensor_split(u.x, u["num_splits"], u["axis"])),
@@ -513,19 +567,27 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
         u["crop_height"][0] : u.x.shape[2] - u["crop_height"][1],
         u["crop_width"][0] : u.x.shape[3] - u["crop_width"][1],
     ],
-    "upsample": lambda u: u.x.repeat_interleave(u["scale_factor"], 2).repeat_interleave(u["scale_factor"], 3),
+    "upsample": lambda u: u.x.repeat_interleave(u["scale_factor"], 2).repeat_interleave(
+        u["scale_factor"], 3
+    ),
     "upsample_bilinear": interpolate,
     "resize_bilinear": resize_bilinear,
     "resize_nearest_neighbor": nearest,
     "affine": affine,
-    "gather": lambda u: torch.from_numpy(np.take(u.x.numpy(), u.indices.long().numpy(), axis=u["axis"])),
+    "gather": lambda u: torch.from_numpy(
+        np.take(u.x.numpy(), u.indices.long().numpy(), axis=u["axis"])
+    ),
     "gather_along_axis": lambda u: torch.gather(u.x, u["axis"], u.indices.long()),
-    "gather_nd": lambda u: torch.from_numpy(u.x.numpy()[tuple(np.moveaxis(u.indices.long().numpy(), -1, 0))]),
+    "gather_nd": lambda u: torch.from_numpy(
+        u.x.numpy()[tuple(np.moveaxis(u.indices.long().numpy(), -1, 0))]
+    ),
     "scatter": scatter,
     "scatter_nd": scatter_nd,
     "scatter_along_axis": scatter_along_axis,
     "topk_values": topk,
-    "argsort": lambda u: torch.sort(u.x if u["ascending"] else -u.x, dim=u["axis"], stable=True).indices,
+    "argsort": lambda u: (
+        torch.sort(u.x if u["ascending"] else -u.x, dim=u["axis"], stable=True).indices
+    ),
     "one_hot": lambda u: torch.movedim(
         torch.where(
             u.indices.unsqueeze(-1) == torch.arange(u["one_hot_vector_size"]),
@@ -537,7 +599,9 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
     ),
     "band_part": band_part,
     "reverse_sequence": reverse_sequence,
-    "sliding_windows": lambda u: torch.movedim(u.x.unfold(u["axis"], u["size"], u["stride"]), -1, u["axis"] + 1),
+    "sliding_windows": lambda u: torch.movedim(
+        u.x.unfold(u["axis"], u["size"], u["stride"]), -1, u["axis"] + 1
+    ),
     "space_to_batch_padded": space_to_batch,
     "batch_to_space_cropped": batch_to_space,
     "quantize": quantize,
@@ -547,7 +611,9 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
 
 def tensor(told: dict[str, Any]) -> Tensor:
     """From its shape and its numbers as text."""
-    return torch.tensor([float(number) for number in told["data"]], dtype=torch.float64).reshape(told["shape"])
+    return torch.tensor([float(number) for number in told["data"]], dtype=torch.float64).reshape(
+        told["shape"]
+    )
 
 
 def answer(use: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -555,9 +621,20 @@ def answer(use: dict[str, Any]) -> list[dict[str, Any]] | None:
     function = OPERATORS.get(use["op"])
     if function is None:
         return None
-    results = function(Use({name: [tensor(one) for one in all_] for name, all_ in use["inputs"].items()}, use["attributes"]))
+    results = function(
+        Use(
+            {name: [tensor(one) for one in all_] for name, all_ in use["inputs"].items()},
+            use["attributes"],
+        )
+    )
     results = results if isinstance(results, list) else [results]
-    return [{"shape": list(one.shape), "data": [repr(number) for number in one.double().reshape(-1).tolist()]} for one in results]
+    return [
+        {
+            "shape": list(one.shape),
+            "data": [repr(number) for number in one.double().reshape(-1).tolist()],
+        }
+        for one in results
+    ]
 
 
 def main() -> None:

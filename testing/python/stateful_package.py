@@ -2,8 +2,8 @@
 
     stateful_package.py FOLDER      writes FOLDER/stateful.mlpackage and answers {"steps": [...]}
 
-A torch module keeps a running sum and a window of the last three rows, both updated by every call. Answers, per step, what it
-was given and what it gave and kept, computed by torch in fp16.
+A torch module keeps a running sum and a window of the last three rows, both updated by every call.
+Answers, per step, what it was given and what it gave and kept, computed by torch in fp16.
 """
 
 from __future__ import annotations
@@ -32,19 +32,25 @@ class Stateful(torch.nn.Module):
         self.register_buffer("window", torch.zeros(3, 4, dtype=torch.float16))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """One step."""
         self.total.add_(x)
         self.window[0:3] = torch.cat([self.window[1:], x], 0)
         return self.total * 0.5 + self.window.sum(0, keepdim=True)
 
 
+def kept(name: str, shape: tuple[int, ...]) -> ct.StateType:
+    """A state of the package."""
+    return ct.StateType(wrapped_type=ct.TensorType(shape=shape, dtype=np.float16), name=name)
+
+
 def convert(place: Path) -> None:
+    """Writes the package."""
     traced = torch.jit.trace(Stateful().eval(), torch.zeros(1, 4, dtype=torch.float16))
-    state = lambda name, shape: ct.StateType(wrapped_type=ct.TensorType(shape=shape, dtype=np.float16), name=name)
     model = ct.convert(
         traced,
         inputs=[ct.TensorType(name="x", shape=(1, 4), dtype=np.float16)],
         outputs=[ct.TensorType(name="y", dtype=np.float16)],
-        states=[state("total", (1, 4)), state("window", (3, 4))],
+        states=[kept("total", (1, 4)), kept("window", (3, 4))],
         minimum_deployment_target=ct.target.iOS18,
         skip_model_load=True,
     )
@@ -52,7 +58,10 @@ def convert(place: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Converts, and runs the module."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
