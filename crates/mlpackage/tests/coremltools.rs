@@ -52,3 +52,20 @@ fn every_case_of_the_graph_operators_is_what_coremltools_infers() {
     let Some(answers) = check(&mut bodies) else { return };
     assert_all_are_valid(&bodies, &answers);
 }
+
+#[test]
+fn functions_of_one_package_are_what_coremltools_infers() {
+    let named = |name: &str, (op, case)| Body { name: name.to_string(), ..common::case_body(op, case).0 };
+    let find = |name: &str| common::cases().find(|(op, _)| op.name == name).unwrap();
+    let (main, other) = (named("main", find("linear")), named("other", find("relu")));
+    let folder = tempfile::tempdir().unwrap();
+    let opset = write(&[&main, &other], &folder.path().join("both.mlpackage")).unwrap().opset;
+    assert_eq!(opset.package_name(), "CoreML8");
+    if aneforge_testkit::python().is_none() {
+        return;
+    }
+    let answer = aneforge_testkit::oracle("check_packages.py", &[folder.path().to_str().unwrap()], "").unwrap();
+    let both = &serde_json::from_str::<Value>(&answer).unwrap()["both"];
+    assert_eq!(both["problems"], serde_json::json!([]));
+    assert_eq!(both["operations"], main.operations.len() + other.operations.len());
+}
