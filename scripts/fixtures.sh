@@ -41,9 +41,9 @@ minilm() {
 }
 upstream() {
   # The package asks macOS for the chip's name and lets the shell complain where there is none.
-  "$ANEFORGE_UPSTREAM_PYTHON" "$python/upstream_mil.py" cases "$1/cases" 2>"$1/log" ||
-    { cat "$1/log" >&2 && return 1; }
-  mv "$1/cases"/* "$1" && rmdir "$1/cases" && rm "$1/log"
+  "$ANEFORGE_UPSTREAM_PYTHON" "$python/upstream_mil.py" cases "$1/cases" 2>"$1/messages.txt" ||
+    { cat "$1/messages.txt" >&2 && return 1; }
+  mv "$1/cases"/* "$1" && rmdir "$1/cases" && rm "$1/messages.txt"
 }
 packages() {
   scripts/fetch_packages.sh &&
@@ -55,7 +55,8 @@ packages() {
 make_set torchvision torchvision "$python/torchvision_models.py"
 make_set minilm minilm "$python/mixed_sentences.py" "$python/minilm_graph.py" \
   "$python/minilm_reference.py" "$ANEFORGE_MINILM/.complete"
-make_set upstream upstream "$python/upstream_mil.py" "$python/upstream_cases.py" \
-  "$python/numpy_ops.py" "$python/stub_dispatcher.c"
+make_set upstream upstream "$python/upstream_mil.py" "$python/upstream_weights.py" \
+  "$python"/upstream_cases/*.py "$python/numpy_ops.py" "$python/numpy_pictures.py" \
+  "$python/stub_dispatcher.c"
 make_set packages packages "$python/converted_packages.py" "$python/package_answers.py" \
   "$python/torchvision_models.py" scripts/fetch_packages.sh "$ANEFORGE_MINILM/.complete"

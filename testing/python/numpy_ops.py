@@ -1,4 +1,4 @@
-"""What the operators of upstream_cases.py mean, in float64 numpy: one plain function for each.
+"""What the operators of upstream_cases mean, in float64 numpy: one plain function for each.
 
 Written from the operators' definitions, not from either implementation that the results judge.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy_pictures
 
 Array = np.ndarray
 Operator = Callable[[list[Array], Mapping[str, Array], Mapping[str, Any]], Array]
@@ -28,11 +29,20 @@ def round_half_away(x: Array) -> Array:
     return np.sign(x) * np.floor(np.abs(x) + 0.5)
 
 
-def windows(x: Array, kernel: tuple[int, int], stride: int, pad: int, fill: float) -> Array:
-    """[N, C, H, W] -> [N, C, outH, outW, kH, kW] views of the padded picture."""
-    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)), constant_values=fill)
-    every = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(2, 3))
-    return every[:, :, ::stride, ::stride]
+def windows(
+    x: Array,
+    kernel: tuple[int, ...],
+    stride: int,
+    pad: int | list[int],
+    fill: float,
+    dilation: int = 1,
+) -> Array:
+    """[N, C, H, W] -> [N, C, outH, outW, kH, kW] views; padded above, below, left and right."""
+    top, bottom, left, right = pad if isinstance(pad, list) else [pad] * 4
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
+    spans = tuple((size - 1) * dilation + 1 for size in kernel)
+    every = np.lib.stride_tricks.sliding_window_view(padded, spans, axis=(2, 3))
+    return every[:, :, ::stride, ::stride, ::dilation, ::dilation]
 
 
 def pool_windows(x: Array, a: Mapping[str, Any], fill: float) -> Array:
@@ -42,8 +52,8 @@ def pool_windows(x: Array, a: Mapping[str, Any], fill: float) -> Array:
 
 def conv(inputs: list[Array], constants: Mapping[str, Array], a: Mapping[str, Any]) -> Array:
     """Cross-correlation with zero padding; group g of the outputs sees group g of the inputs."""
-    weight = constants["weight"]
-    view = windows(inputs[0], weight.shape[2:], a["stride"], a["pad"], 0.0)
+    weight = constants["weight"] if len(inputs) == 1 else inputs[1]
+    view = windows(inputs[0], weight.shape[2:], a["stride"], a["pad"], 0.0, a.get("dilation", 1))
     parts = [
         np.einsum("nchwij,ocij->nohw", picture, kernel)
         for picture, kernel in zip(
@@ -51,6 +61,26 @@ def conv(inputs: list[Array], constants: Mapping[str, Array], a: Mapping[str, An
         )
     ]
     result = np.concatenate(parts, axis=1)
+    bias = constants.get("bias")
+    return result if bias is None else result + bias[None, :, None, None]
+
+
+def conv_transpose(
+    inputs: list[Array], constants: Mapping[str, Array], a: Mapping[str, Any]
+) -> Array:
+    """Each pixel adds its multiple of the kernel [Cin, Cout, kH, kW]; the padding is cut off."""
+    x, weight = inputs[0], constants["weight"]
+    (batch, _, height, width), (rows, columns) = x.shape, weight.shape[2:]
+    stride, pad = a["stride"], a["pad"]
+    whole = np.zeros(
+        (batch, weight.shape[1], (height - 1) * stride + rows, (width - 1) * stride + columns)
+    )
+    for i in range(height):
+        for j in range(width):
+            top, left = i * stride, j * stride
+            part = np.einsum("nc,coij->noij", x[:, :, i, j], weight)
+            whole[:, :, top : top + rows, left : left + columns] += part
+    result = whole[:, :, pad : whole.shape[2] - pad, pad : whole.shape[3] - pad]
     bias = constants.get("bias")
     return result if bias is None else result + bias[None, :, None, None]
 
@@ -67,12 +97,54 @@ def batch_norm(inputs: list[Array], c: Mapping[str, Array], a: Mapping[str, Any]
     return np.moveaxis(result, -1, 1)
 
 
+def standardised(x: Array, axes: tuple[int, ...], eps: float) -> Array:
+    """With the mean and the biased variance over axes."""
+    centred = x - x.mean(axis=axes, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis=axes, keepdims=True) + eps)
+
+
 def layer_norm(inputs: list[Array], c: Mapping[str, Array], a: Mapping[str, Any]) -> Array:
-    """Over the last axis, with the biased variance."""
+    """Over the last axis."""
+    return standardised(inputs[0], (-1,), a["eps"]) * c["gamma"] + c["beta"]
+
+
+def per_channel(x: Array, c: Mapping[str, Array]) -> Array:
+    """Scale and shift along axis 1."""
+    shape = [1, -1] + [1] * (x.ndim - 2)
+    return x * c["gamma"].reshape(shape) + c["beta"].reshape(shape)
+
+
+def channel_layer_norm(inputs: list[Array], c: Mapping[str, Array], a: Mapping[str, Any]) -> Array:
+    """Over axis 1."""
+    return per_channel(standardised(inputs[0], (1,), a["eps"]), c)
+
+
+def instance_norm(inputs: list[Array], c: Mapping[str, Array], a: Mapping[str, Any]) -> Array:
+    """Over the pixels of each channel."""
+    return per_channel(standardised(inputs[0], (2, 3), a["eps"]), c)
+
+
+def group_norm(inputs: list[Array], c: Mapping[str, Array], a: Mapping[str, Any]) -> Array:
+    """Over the pixels of neighbouring channels."""
     x = inputs[0]
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = (centred**2).mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(variance + a["eps"]) * c["gamma"] + c["beta"]
+    grouped = x.reshape(x.shape[0], a["num_groups"], -1)
+    return per_channel(standardised(grouped, (2,), a["eps"]).reshape(x.shape), c)
+
+
+def rms_norm(inputs: list[Array], c: Mapping[str, Array], a: Mapping[str, Any]) -> Array:
+    """x / max(root mean square, sqrt(eps)): the package takes eps as a floor of the norm."""
+    mean = (inputs[0] ** 2).mean(axis=-1, keepdims=True)
+    return inputs[0] / np.sqrt(np.maximum(mean, a["eps"])) * c["gamma"]
+
+
+def local_response_norm(
+    inputs: list[Array], _c: Mapping[str, Array], a: Mapping[str, Any]
+) -> Array:
+    """By the squares of neighbouring channels; beyond the edge they are zero."""
+    x, half = inputs[0], a["size"] // 2
+    squares = np.pad(x**2, ((0, 0), (half, half), (0, 0), (0, 0)))
+    total = sum(squares[:, shift : shift + x.shape[1]] for shift in range(a["size"]))
+    return x / (a["k"] + a["alpha"] / a["size"] * total) ** a["beta"]
 
 
 def l2_norm(inputs: list[Array], _c: Mapping[str, Array], a: Mapping[str, Any]) -> Array:
@@ -106,6 +178,22 @@ def slice_by_size(inputs: list[Array], _c: Mapping[str, Array], a: Mapping[str, 
 def unary(function: Callable[[Array], Array]) -> Operator:
     """An operator without constants or attributes."""
     return lambda inputs, _c, _a: function(inputs[0])
+
+
+def shaped(function: Callable[..., Array]) -> Operator:
+    """An operator of one tensor and its attributes by name."""
+    return lambda inputs, _c, a: function(inputs[0], **a)
+
+
+def reduction(function: Callable[..., Array]) -> Operator:
+    """Over axes that stay with extent 1."""
+    return lambda inputs, _c, a: function(inputs[0], axis=tuple(a["axes"]), keepdims=True)
+
+
+def log_sum_exp(x: Array, **over: Any) -> Array:
+    """Shifted by the maximum, so that no exponential overflows."""
+    top = x.max(**over)
+    return np.log(np.exp(x - top).sum(**over)) + top
 
 
 def binary(function: Callable[[Array, Array], Array]) -> Operator:
@@ -143,8 +231,14 @@ OPERATORS: dict[str, Operator] = {
     "conv": conv,
     "max_pool": lambda i, _c, a: pool_windows(i[0], a, -np.inf).max((4, 5)),
     "avg_pool": lambda i, _c, a: pool_windows(i[0], a, 0.0).mean((4, 5)),
-    "mean": lambda i, _c, a: i[0].mean(tuple(a["axes"]), keepdims=True),
-    "sum": lambda i, _c, a: i[0].sum(tuple(a["axes"]), keepdims=True),
+    "reduce_mean": reduction(np.mean),
+    "reduce_sum": reduction(np.sum),
+    "reduce_max": reduction(np.max),
+    "reduce_min": reduction(np.min),
+    "reduce_l1_norm": reduction(lambda x, **over: np.abs(x).sum(**over)),
+    "reduce_sum_square": reduction(lambda x, **over: (x**2).sum(**over)),
+    "reduce_log_sum": reduction(lambda x, **over: np.log(x.sum(**over))),
+    "reduce_log_sum_exp": reduction(log_sum_exp),
     "softmax": lambda i, _c, a: softmax(i[0], a["axis"]),
     "batch_norm": batch_norm,
     "layer_norm": layer_norm,
@@ -155,6 +249,51 @@ OPERATORS: dict[str, Operator] = {
     "slice_by_size": slice_by_size,
     "expand_dims": lambda i, _c, a: np.expand_dims(i[0], tuple(a["axes"])),
     "squeeze": lambda i, _c, a: i[0].squeeze(tuple(a["axes"])),
+    "flatten2d": lambda i, _c, a: i[0].reshape(math.prod(i[0].shape[: a["axis"]]), -1),
+    "stack": lambda i, _c, a: np.stack(i, a["axis"]),
+    "tile": lambda i, _c, a: np.tile(i[0], a["reps"]),
+    "reverse": lambda i, _c, a: np.flip(i[0], a["axes"]),
     "split": lambda i, _c, a: np.split(i[0], a["num_splits"], a["axis"])[a["part"]],
     "mha": mha,
+    "abs": unary(np.abs),
+    "ceil": unary(np.ceil),
+    "sign": unary(np.sign),
+    "silu": unary(lambda x: x / (1 + np.exp(-x))),
+    "softsign": unary(lambda x: x / (1 + np.abs(x))),
+    "atan": unary(np.arctan),
+    "exp2": unary(np.exp2),
+    "sin": unary(np.sin),
+    "cos": unary(np.cos),
+    "relu6": unary(lambda x: np.clip(x, 0, 6)),
+    "elu": shaped(lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x))),
+    "leaky_relu": shaped(lambda x, alpha: np.where(x > 0, x, alpha * x)),
+    "clip": shaped(lambda x, lo, hi: np.clip(x, lo, hi)),
+    "scaled_tanh": shaped(lambda x, alpha, beta: alpha * np.tanh(beta * x)),
+    "threshold": shaped(lambda x, alpha: np.maximum(x, alpha)),
+    "thresholded_relu": shaped(lambda x, alpha: np.where(x >= alpha, x, 0)),
+    "clamped_relu": shaped(lambda x, alpha, beta: np.minimum(np.where(x >= 0, x, alpha * x), beta)),
+    "sigmoid_hard": shaped(lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1)),
+    "linear_activation": shaped(lambda x, alpha, beta: alpha * x + beta),
+    "log": shaped(lambda x, eps: np.log(x + eps)),
+    "inverse": shaped(lambda x, eps: 1 / (x + eps)),
+    "prelu": lambda i, c, _a: np.where(i[0] > 0, i[0], i[0] * c["alpha"][:, None, None]),
+    "pow": binary(np.power),
+    "less": binary(np.less),
+    "less_equal": binary(np.less_equal),
+    "equal": binary(np.equal),
+    "not_equal": binary(np.not_equal),
+    "greater_equal": binary(np.greater_equal),
+    "logical_not": unary(np.logical_not),
+    "bmm_w": lambda i, c, _a: i[0] @ c["weight"],
+    "dynamic_conv": conv,
+    "conv_transpose": conv_transpose,
+    "einsum": lambda i, c, a: np.einsum(a["equation"], i[0], c["b"]),
+    "rms_norm": rms_norm,
+    "channel_layer_norm": channel_layer_norm,
+    "group_norm": group_norm,
+    "instance_norm": instance_norm,
+    "local_response_norm": local_response_norm,
+    "image_input": shaped(lambda x, scale, bias: x * scale + bias),
+    "affine": lambda i, c, a: numpy_pictures.affine(i[0], c["transform"], **a),
+    **{name: shaped(function) for name, function in numpy_pictures.OPERATORS.items()},
 }

@@ -1,15 +1,19 @@
 """MIL text and weights by the Python package aneforge 0.4.0, an independent writer, on any system.
 
-    upstream_mil.py cases FOLDER     each graph of upstream_cases.py into FOLDER/<name>/
+    upstream_mil.py cases FOLDER     each graph of upstream_cases into FOLDER/<name>/
     upstream_mil.py time             times the lowering of a 12-layer encoder (protocol below)
 
 Runs in .venv-upstream, through the package's public interface, with stub_dispatcher.c in the place of
 its native library. A case folder holds
 
     model.mil, weights.bin    as the package wrote them
-    case.json                 the graph's description, for a test to build it as well
+    case.json                 the graph's description, for a test to build it as well, with the names
+                              of the package's own operators in "fused"
     arrays.safetensors        F16 "input.<name>" in the order of the program's inputs, F16
-                              "<node>.<constant>", and F64 "expected" by numpy_ops.py
+                              "<node>.<constant>" (a compressed weight as it is on disk), and F64
+                              "expected" by numpy_ops.py
+
+and FOLDER/fused.json lists the names of all operators that the package can lower.
 
 `time` prints "ready", then for each line "run" on standard input builds the graph anew and prints
 "ms <lowering> build_ms <building>": from a graph with weights in memory to both files on disk. It ends
@@ -21,6 +25,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import operator
 import os
 import resource
 import shutil
@@ -29,12 +34,14 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy_ops
 import upstream_cases
+import upstream_weights
 from safetensors.numpy import save_file
 
 LAYERS, LENGTH, WIDTH, INNER, HEADS = 12, 128, 768, 3072, 12
@@ -66,76 +73,126 @@ def draw(description: dict[str, Any]) -> np.ndarray:
     """The array that a description stands for."""
     rng = np.random.default_rng(description["seed"])
     values = rng.uniform(description["low"], description["high"], description["shape"])
-    return values.astype(np.float16)
+    if "step" in description:
+        values = np.round(values / description["step"]) * description["step"]
+    if "kept" in description:
+        values *= rng.uniform(size=values.shape) < description["kept"]
+    return values.astype(description.get("dtype", "float16"))
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "real_div": operator.truediv,
+    "pow": operator.pow,
+    "bmm": operator.matmul,
+    "matmul": operator.matmul,
+    "muls": operator.mul,
+}
+
+# Operators that the package has as methods of other names.
+METHODS = {
+    "reduce_mean": "mean",
+    "reduce_sum": "sum",
+    "reduce_max": "amax",
+    "reduce_min": "amin",
+    "reduce_l1_norm": "l1_norm",
+    "reduce_log_sum": "log_sum",
+    "reduce_sum_square": "sum_square",
+}
 
 
 def apply(af: Any, node: dict[str, Any], inputs: list[Any], constants: dict[str, Any]) -> Any:
     """One node through the package's own call for it."""
     op, a = node["op"], node["attributes"]
     x = inputs[0]
-    if op in ("add", "sub", "mul", "real_div"):
-        y = inputs[1] if len(inputs) > 1 else constants["y"]
-        return {
-            "add": lambda: x + y,
-            "sub": lambda: x - y,
-            "mul": lambda: x * y,
-            "real_div": lambda: x / y,
-        }[op]()
+    if op in OPERATIONS:
+        return OPERATIONS[op](x, *inputs[1:], *constants.values(), *a.values())
     if op in ("maximum", "minimum", "select"):
         return getattr(af, op)(*inputs)
-    if op == "bmm":
-        return x @ inputs[1]
-    if op == "matmul":
-        return x @ constants["weight"]
-    if op == "linear":
-        return x.linear(constants["weight"], constants.get("bias"))
-    if op == "muls":
-        return x * a["scalar"]
     if op == "adds":
         return x.adds(a["scalar"])
-    if op == "concat":
-        return af.concat(inputs, axis=a["axis"])
+    if op == "linear":
+        return x.linear(constants["weight"], constants.get("bias"))
+    if op == "bmm_w":
+        return x.bmm_weight(constants["weight"])
+    if op == "einsum":
+        return af.einsum_native(a["equation"], x, constants["b"])
+    if op in ("concat", "stack"):
+        return getattr(af, op)(inputs, axis=a["axis"])
     if op == "split":
         return af.split(x, a["num_splits"], axis=a["axis"])[a["part"]]
     if op == "reshape":
         return x.reshape(*a["shape"])
-    if op == "mha":
-        return af.mha(x, **constants, **a)
-    if op in ("conv", "batch_norm"):
-        return getattr(af, op)(x, **constants, **a)
-    return getattr(x, op)(*inputs[1:], **constants, **a)
+    if op in METHODS:
+        return getattr(x, METHODS[op])(a["axes"])
+    if "pad" in a and isinstance(a["pad"], list):
+        a = a | {"pad": tuple(a["pad"])}
+    function = getattr(type(x), op, None) or getattr(af, op)
+    return function(*inputs, **constants, **a)
 
 
-def lower(af: Any, output: Any, folder: Path) -> None:
+def fused(output: Any) -> list[str]:
+    """Names of the operators that a graph of the package is made of."""
+    names, seen, waiting = set(), set(), [output]
+    while waiting:
+        tensor = waiting.pop()
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            names.add(tensor.op)
+            waiting.extend(tensor.srcs)
+    return sorted(names - {"input"})
+
+
+def lower(af: Any, output: Any, folder: Path, **options: Any) -> None:
     """Writes model.mil and weights.bin; the shortest of the package's compile paths."""
-    af.compile(output, build_dir=str(folder), opt=0)
+    af.compile(output, build_dir=str(folder), opt=0, **options)
+
+
+def answer(case: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The result by numpy_ops.py."""
+    wide = {key: value.astype(np.float64) for key, value in arrays.items()}
+    values = {name: wide[f"input.{name}"] for name in case["inputs"]}
+    for node in case["nodes"]:
+        constants = {key: wide[f"{node['id']}.{key}"] for key in node["constants"]}
+        inputs = [values[key] for key in node["inputs"]]
+        values[node["id"]] = numpy_ops.OPERATORS[node["op"]](inputs, constants, node["attributes"])
+    return np.ascontiguousarray(values[case["output"]], np.float64)
 
 
 def write_case(af: Any, case: dict[str, Any], folder: Path) -> None:
     """All files of one case."""
-    tensors, values = {}, {}
+    tensors: dict[str, Any] = {}
     arrays: dict[str, np.ndarray] = {}
     for name, description in case["inputs"].items():
-        tensors[name] = af.input(tuple(description["shape"]))
-        arrays[f"input.{name}"] = draw(description)
-        values[name] = arrays[f"input.{name}"].astype(np.float64)
+        arrays[f"input.{name}"] = draw(description).astype(np.float16)
+        if "dtype" not in description:
+            tensors[name] = af.input(tuple(description["shape"]))
     for node in case["nodes"]:
         constants = {key: draw(entry) for key, entry in node["constants"].items()}
         arrays |= {f"{node['id']}.{key}": value for key, value in constants.items()}
-        tensors[node["id"]] = apply(af, node, [tensors[key] for key in node["inputs"]], constants)
-        wide = {key: value.astype(np.float64) for key, value in constants.items()}
-        operator = numpy_ops.OPERATORS[node["op"]]
-        values[node["id"]] = operator(
-            [values[key] for key in node["inputs"]], wide, node["attributes"]
-        )
-    expected = np.asarray(values[case["output"]], np.float64)
-    if tuple(tensors[case["output"]].shape) != expected.shape:
-        sys.exit(
-            f"{case['name']}: shape {tensors[case['output']].shape}, expected {expected.shape}"
-        )
-    lower(af, tensors[case["output"]], folder)
+        if node["op"] == "image_input":  # makes the input of bytes as well
+            shape = case["inputs"][node["inputs"][0]]["shape"]
+            tensors[node["id"]] = af.image_input(tuple(shape), **node["attributes"])
+        else:
+            inputs = [tensors[key] for key in node["inputs"]]
+            tensors[node["id"]] = apply(af, node, inputs, constants)
+    output = tensors[case["output"]]
+    case["fused"] = fused(output)
+    options = case["compress"]
+    lower(af, output, folder, **options)
     shutil.rmtree(folder / "cache", ignore_errors=True)
-    arrays["expected"] = np.ascontiguousarray(expected)
+    if options:
+        key = f"{case['output']}.weight"
+        stored = upstream_weights.dequantised(folder, options["compress"], arrays[key].shape)
+        error = np.linalg.norm(stored.astype(float) - arrays[key]) / np.linalg.norm(arrays[key])
+        if error > options.get("compress_atol", 0.02):
+            sys.exit(f"{case['name']}: the compressed weight is off by {error:.3f}")
+        arrays[key] = stored
+    arrays["expected"] = answer(case, arrays)
+    if tuple(output.shape) != arrays["expected"].shape:
+        sys.exit(f"{case['name']}: shape {output.shape}, expected {arrays['expected'].shape}")
     save_file(arrays, folder / "arrays.safetensors")
     (folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
 
@@ -150,6 +207,7 @@ def write_cases(af: Any, target: Path) -> None:
             folder = work / case["name"]
             folder.mkdir()
             write_case(af, case, folder)
+        (work / "fused.json").write_text(json.dumps(sorted(af._compile._EMIT)) + "\n")
         shutil.rmtree(target, ignore_errors=True)
         work.replace(target)
         target.chmod(0o755)
