@@ -1,8 +1,7 @@
 //! A described graph, built with our own operators.
 
 use crate::case::Case;
-use aneforge::core::{einsum, stack};
-use aneforge::{DType, Graph, Tensor, Window, concat};
+use aneforge::{DType, Graph, Tensor, Window, concat, einsum, stack};
 use serde_json::Value;
 use std::collections::HashMap;
 

@@ -71,6 +71,12 @@ impl Case {
         self.description["compress"]["compress"].as_str()
     }
 
+    /// Whether the program keeps to MIL: the package gives blocks of every weight a scale of two axes, where the operator asks for
+    /// as many as the weight has.
+    pub fn lawful(&self) -> bool {
+        self.compression() != Some("blockwise") || self.operators().contains("matmul")
+    }
+
     pub fn program(&self) -> Arc<Program> {
         Arc::new(Program::open(&self.folder).unwrap_or_else(|error| panic!("{}: {error}", self.name)))
     }

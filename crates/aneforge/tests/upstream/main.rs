@@ -26,7 +26,7 @@ fn renamed(program: &Program, inputs: &Inputs) -> Inputs {
 fn programs_of_the_package_give_what_numpy_gives_on_every_device() {
     let Some(cases) = cases() else { return };
     let mut faults = Vec::new();
-    for case in &cases {
+    for case in cases.iter().filter(|case| case.lawful()) {
         let program = case.program();
         let inputs = renamed(&program, &case.inputs());
         for device in ["reference", "cpu", "emulator:m1", "emulator:m5"] {
@@ -36,7 +36,7 @@ fn programs_of_the_package_give_what_numpy_gives_on_every_device() {
             let allowed = match device {
                 "reference" => REFERENCE_TOLERANCE,
                 "cpu" => case.tolerance(),
-                _ => case.tolerance().max(ENGINE_TABLES),
+                _ => case.tolerance().max(engine_tables(&program)),
             };
             println!("{:24} {device:12} {:.2e} of {allowed:.2e}", case.name, found.worst);
             if found.worst > allowed {
@@ -50,8 +50,11 @@ fn programs_of_the_package_give_what_numpy_gives_on_every_device() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// What the engine's tables of straight pieces, as the emulator models them, are off by.
-const ENGINE_TABLES: f64 = 1e-2;
+/// What the engine's tables of straight pieces, as the emulator models them, are off by: more where more was published.
+fn engine_tables(program: &Program) -> f64 {
+    let published = program.body().operations.iter().filter_map(|operation| operation.op.published_error);
+    published.fold(1e-2, f64::max)
+}
 
 /// fp16 rounding of a result (2^-11) and of an operator's constants.
 const REFERENCE_TOLERANCE: f64 = 1.5e-3;
@@ -59,14 +62,20 @@ const REFERENCE_TOLERANCE: f64 = 1.5e-3;
 #[test]
 fn our_lowering_of_the_same_graph_means_the_same() {
     let Some(cases) = cases() else { return };
-    let (mut faults, mut same) = (Vec::new(), 0);
-    for case in &cases {
+    let (mut faults, mut refused, mut same) = (Vec::new(), Vec::new(), 0);
+    for case in cases.iter().filter(|case| case.lawful()) {
         let theirs = case.program();
         let (inputs, output) = (case.inputs(), build(case));
         let their_inputs = renamed(&theirs, &inputs);
         for target in ["generic", "m1"] {
-            let compiled =
-                compile(&[("result", &output)], &options(target)).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+            let compiled = match compile(&[("result", &output)], &options(target)) {
+                Ok(compiled) => compiled,
+                Err(error) if target == "m1" => {
+                    refused.push((case.name.as_str(), error.to_string()));
+                    continue;
+                }
+                Err(error) => panic!("{}: {error}", case.name),
+            };
             let ours = written(&compiled).program;
             let equal_sequences = keywords(ours.body()) == keywords(theirs.body());
             same += usize::from(equal_sequences);
@@ -75,7 +84,7 @@ fn our_lowering_of_the_same_graph_means_the_same() {
                 assert_eq!(mine.ty, other.ty, "{}", case.name);
                 let found = difference(&mine.data, &other.data);
                 let allowed = match device {
-                    "reference" if equal_sequences && !FOLDED.contains(&case.name.as_str()) => 0.0,
+                    "reference" if equal_sequences => 0.0,
                     "reference" => REFERENCE_TOLERANCE,
                     _ => case.tolerance(),
                 };
@@ -93,11 +102,11 @@ fn our_lowering_of_the_same_graph_means_the_same() {
         }
     }
     println!("{same} of {} lowerings have the package's own sequence of operators", 2 * cases.len());
+    let (names, reasons): (Vec<&str>, Vec<String>) = refused.into_iter().unzip();
+    assert_eq!(names, ["affine"], "{reasons:?}");
+    assert!(reasons[0].contains("native from A14"), "{reasons:?}");
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
-
-/// Graphs whose constants each side folds for itself, rounding at other places.
-const FOLDED: &[&str] = &[];
 
 #[test]
 fn weight_files_of_the_package_list_every_blob_though_nothing_is_padded() {
@@ -108,9 +117,10 @@ fn weight_files_of_the_package_list_every_blob_though_nothing_is_padded() {
         let views: Vec<_> = file.iter().collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{}: {error}", case.name));
         assert_eq!(views.len(), file.count() as usize, "{}", case.name);
         unaligned += views.iter().filter(|view| !view.offset.is_multiple_of(64)).count();
-        let text = std::fs::read_to_string(case.folder.join("model.mil")).unwrap();
-        let body = resolved(&text, &case.folder);
-        assert!(body.verify().is_ok(), "{}", case.name);
+        if case.lawful() {
+            let text = std::fs::read_to_string(case.folder.join("model.mil")).unwrap();
+            assert!(resolved(&text, &case.folder).verify().is_ok(), "{}", case.name);
+        }
     }
     assert!(unaligned > 0, "the package pads after all: this test shows nothing");
 }
@@ -141,3 +151,12 @@ const COMPRESSIONS: &[(&str, &str, &[&str])] = &[
     ("sparse", "constexpr_sparse_to_dense", &["matmul", "conv"]),
     ("blockwise", "constexpr_blockwise_shift_scale", &["matmul", "conv", "bmm_w"]),
 ];
+
+#[test]
+fn programs_of_the_package_that_break_a_rule_of_mil_are_refused_by_that_rule() {
+    let Some(cases) = cases() else { return };
+    for case in cases.iter().filter(|case| !case.lawful()) {
+        let error = Program::open(&case.folder).err().unwrap_or_else(|| panic!("{} was taken", case.name)).to_string();
+        assert!(error.contains("data and scale have the same number of axes"), "{}: {error}", case.name);
+    }
+}
