@@ -1,7 +1,7 @@
 //! Differential fuzzing: random graphs over the operator table, compared on all devices.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use aneforge_conform::generate::{Failure, Progress, Session, Tally};
+use aneforge_conform::generate::{Campaign, Failure, Progress, Tally};
 use aneforge_core::op::builtin;
 use clap::Parser;
 use std::path::{Path, PathBuf};
@@ -35,9 +35,9 @@ fn main() -> ExitCode {
     let options = Options::parse();
     // Native layers stand in networks of their own, which these graphs do not go through.
     let operators: Vec<_> = builtin().iter().copied().filter(|op| !op.is_native()).collect();
-    let session = Session::new(&operators);
+    let campaign = Campaign::new(&operators);
     if !options.case.is_empty() {
-        let failed = options.case.iter().filter(|path| !passes(&session, path)).count();
+        let failed = options.case.iter().filter(|path| !passes(&campaign, path)).count();
         return if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64 >> 10);
@@ -60,11 +60,11 @@ fn main() -> ExitCode {
         }
         true
     };
-    let (tally, failures) = session.run(seed, options.graphs, options.threads, &mut watch);
+    let (tally, failures) = campaign.run(seed, options.graphs, options.threads, &mut watch);
     let seconds = start.elapsed().as_secs_f64();
     print!("{}", tally.report());
     println!("{:.1} graphs per second", options.graphs as f64 / seconds);
-    let unreached = tally.unreached(session.operators());
+    let unreached = tally.unreached(campaign.operators());
     if !unreached.is_empty() {
         println!("operators that no graph used: {}", unreached.join(", "));
     }
@@ -86,11 +86,11 @@ fn report(failures: &[Failure], folder: &Path) {
     println!("{} findings", failures.len());
 }
 
-fn passes(session: &Session, path: &Path) -> bool {
+fn passes(campaign: &Campaign, path: &Path) -> bool {
     let mut tally = Tally::default();
     let result = std::fs::read_to_string(path).map_err(|error| error.to_string());
     let result =
-        result.and_then(|text| session.case(&text, &mut tally).map_err(|found| format!("{}: {}", found.stage, found.problem)));
+        result.and_then(|text| campaign.case(&text, &mut tally).map_err(|found| format!("{}: {}", found.stage, found.problem)));
     match &result {
         Ok(()) => println!("{}: passes", path.display()),
         Err(problem) => println!("{}: {problem}", path.display()),

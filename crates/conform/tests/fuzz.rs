@@ -1,7 +1,7 @@
 //! Random graphs over the operator table agree on all devices, the graphs that once did not still do, and the search finds faults.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
-use aneforge_conform::generate::{Case, Draw, Flavour, Mode, Node, Place, Recipe, Session, Tally, generate, shrink};
+use aneforge_conform::generate::{Campaign, Case, Draw, Flavour, Mode, Node, Place, Recipe, Tally, generate, shrink};
 use aneforge_core::op::{self, Case as Example, GraphOp, direct, drawn};
 use aneforge_core::{Attribute, DType, Target, TensorType};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const SEED: u64 = 20_260_801;
 const NOT_REACHED: &[(&str, &str)] = &[];
 
 fn agree(part: u64) {
-    let (tally, failures) = Session::new(builtin()).run(SEED + part * 500, 500, 1, &mut |_| true);
+    let (tally, failures) = Campaign::new(builtin()).run(SEED + part * 500, 500, 1, &mut |_| true);
     for failure in &failures {
         eprintln!("seed {}: {}: {}", failure.seed, failure.finding.stage, failure.finding.problem);
         eprintln!("{}", failure.case.as_deref().unwrap_or(""));
@@ -54,7 +54,7 @@ fn graphs_agree_on_all_devices_last_quarter() {
 fn every_operator_is_reached() {
     let mut tally = Tally::default();
     for seed in SEED..SEED + 2000 {
-        let _ = generate(seed, builtin(), Session::mode(seed), &mut tally);
+        let _ = generate(seed, builtin(), Campaign::mode(seed), &mut tally);
     }
     // An operator without an example is one whose every use is an error that says what to do instead.
     let usable: Vec<&'static GraphOp> = builtin().iter().copied().filter(|op| !op.cases.is_empty()).collect();
@@ -65,13 +65,13 @@ fn every_operator_is_reached() {
 #[test]
 fn every_graph_that_once_failed_passes() {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testing/corpus/graphs"));
-    let session = Session::new(builtin());
+    let campaign = Campaign::new(builtin());
     let mut cases = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "graph") {
             let text = std::fs::read_to_string(&path).unwrap();
-            if let Err(finding) = session.case(&text, &mut Tally::default()) {
+            if let Err(finding) = campaign.case(&text, &mut Tally::default()) {
                 panic!("{}: {}: {}", path.display(), finding.stage, finding.problem);
             }
             cases += 1;
@@ -84,7 +84,7 @@ fn every_graph_that_once_failed_passes() {
 fn the_same_seed_draws_the_same_graph() {
     for seed in [1, 2, 10] {
         let text =
-            || Case::new(&generate(seed, builtin(), Session::mode(seed), &mut Tally::default()), Session::mode(seed), chip());
+            || Case::new(&generate(seed, builtin(), Campaign::mode(seed), &mut Tally::default()), Campaign::mode(seed), chip());
         assert_eq!(text().unwrap().to_string(), text().unwrap().to_string());
     }
 }
@@ -135,14 +135,14 @@ static TWO_FACED: GraphOp = GraphOp {
 fn an_operator_with_two_meanings_is_found_and_the_graph_made_small() {
     let mut operators = builtin().to_vec();
     operators.extend([&TWO_FACED; 20]);
-    let (_, failures) = Session::new(&operators).run(SEED, 60, 1, &mut |_| true);
+    let (_, failures) = Campaign::new(&operators).run(SEED, 60, 1, &mut |_| true);
     let failure = failures.iter().find(|failure| failure.case.is_some()).expect("found");
     assert!(failure.finding.stage.contains("against the generic program"), "{failure:?}");
     let case = failure.case.clone().unwrap();
     let uses = case.lines().filter(|line| line.contains("->")).count();
     assert!(uses <= 2 && case.contains("two_faced("), "{case}");
     // What was written fails again, and in the same way.
-    let again = Session::new(&operators).case(&case, &mut Tally::default()).unwrap_err();
+    let again = Campaign::new(&operators).case(&case, &mut Tally::default()).unwrap_err();
     assert_eq!(again.stage, failure.finding.stage);
 }
 
@@ -158,7 +158,7 @@ static PANICS: GraphOp = GraphOp {
 
 #[test]
 fn a_panic_is_a_finding_and_does_not_end_the_run() {
-    let (tally, failures) = Session::new(&[&PANICS, &op::RELU]).run(SEED, 10, 1, &mut |_| true);
+    let (tally, failures) = Campaign::new(&[&PANICS, &op::RELU]).run(SEED, 10, 1, &mut |_| true);
     assert!(failures.len() > 2 && failures.len() < 11 && tally.graphs + failures.len() == 10, "{failures:?}");
     assert!(failures[0].finding.stage.contains("panic in lowering"), "{failures:?}");
     assert!(failures[0].finding.problem.contains("on purpose"));

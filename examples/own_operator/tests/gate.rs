@@ -1,7 +1,7 @@
 //! The operator passes what ANEForge's own operators pass.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use aneforge::conform::generate::{Session, Tally, generate};
+use aneforge::conform::generate::{Campaign, Tally, generate};
 use aneforge::conform::suite::{Options, Suite};
 use aneforge::core::op::{Vjp, builtin};
 use aneforge::core::{GraphOp, evaluate, lower};
@@ -78,7 +78,7 @@ fn table() -> Vec<&'static GraphOp> {
 
 #[test]
 fn random_graphs_with_it_agree_on_all_devices() {
-    let (tally, failures) = Session::new(&table()).run(1, 60, 1, &mut |_| true);
+    let (tally, failures) = Campaign::new(&table()).run(1, 60, 1, &mut |_| true);
     for failure in &failures {
         eprintln!("{}: {}\n{}", failure.finding.stage, failure.finding.problem, failure.case.as_deref().unwrap_or(""));
     }
@@ -90,7 +90,7 @@ fn random_graphs_with_it_agree_on_all_devices() {
 fn random_graphs_reach_it_from_its_record_alone() {
     let mut tally = Tally::default();
     for seed in 0..10 {
-        let _ = generate(seed, &table(), Session::mode(seed), &mut tally);
+        let _ = generate(seed, &table(), Campaign::mode(seed), &mut tally);
     }
     assert!(tally.uses["soft_shrink"] > 5);
 }

@@ -3,30 +3,30 @@
 //! A graph is drawn from the records alone ([`generate()`]): the examples of an operator say which shapes go together, the kinds and
 //! words of its attributes what to try, and what the builder refuses is dropped and counted. [`check()`] then takes it the whole way:
 //! graph text, lowering, passes, MIL text and weight file, devices. A graph that fails is made smaller ([`shrink()`]) and written as
-//! a [`Case`] that anyone can run again. [`Session`] does this for many seeds.
+//! a [`Case`] that anyone can run again. [`Campaign`] does this for many seeds.
 //!
 //! Three kinds of inputs say three different things ([`Mode`]): whole numbers that every device must answer bit for bit, reals
 //! that they must answer within what the records' tolerances allow, and values at the edges of fp16, which nothing may panic on.
 
 mod attributes;
 mod bound;
+mod campaign;
 mod case;
 mod check;
 mod draws;
 mod grow;
 mod lossless;
 mod recipe;
-mod session;
 mod shrink;
 mod tally;
 mod trace;
 mod whole;
 
+pub use campaign::{Campaign, Failure, Progress};
 pub use case::{Case, CaseError};
 pub use check::{Devices, Finding, Subject, check};
 pub use grow::{MAX_ELEMENTS, generate};
 pub use recipe::{Built, Draw, Flavour, Node, Place, Recipe};
-pub use session::{Failure, Progress, Session};
 pub use shrink::shrink;
 pub use tally::Tally;
 

@@ -13,7 +13,7 @@ const SHRUNK_PER_STAGE: usize = 3;
 
 /// An operator table and the devices that its graphs run on.
 #[derive(Debug)]
-pub struct Session {
+pub struct Campaign {
     operators: Vec<&'static GraphOp>,
     devices: Devices,
 }
@@ -40,8 +40,8 @@ pub struct Progress {
     pub longest: Option<(u64, Duration)>,
 }
 
-impl Session {
-    /// A session over a table: [`aneforge_core::op::builtin`], one's own operators, or both. Operators without an example are left
+impl Campaign {
+    /// A campaign over a table: [`aneforge_core::op::builtin`], one's own operators, or both. Operators without an example are left
     /// out: every use of those is an error.
     pub fn new(operators: &[&'static GraphOp]) -> Self {
         let usable = operators.iter().copied().filter(|op| !op.cases.is_empty());
