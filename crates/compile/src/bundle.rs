@@ -188,7 +188,8 @@ fn replaceable(folder: &Path) -> Result<PathBuf, CompileError> {
             return Err(refuse("exists and is not a bundle; name another folder"));
         }
         let known = |name: &std::ffi::OsString| name == TEXT || name == WEIGHTS || name == MANIFEST;
-        if names.iter().any(|name| !known(name) && !(name == SEGMENTS && holds_segments_alone(&real.join(SEGMENTS)))) {
+        let ours = |name: &_| known(name) || (name == SEGMENTS && holds_segments_alone(&real.join(SEGMENTS)));
+        if !names.iter().all(ours) {
             return Err(refuse("holds other files beside a bundle's, which would be lost; move them or name another folder"));
         }
     }

@@ -130,7 +130,7 @@ fn no_order_of_operations_needs_fewer_segments() {
                 let phases = phases(&kinds, &needs, first);
                 for (node, needed) in needs.iter().enumerate() {
                     assert!(needed.iter().all(|&need| phases[need] <= phases[node]));
-                    assert!(kinds[node].is_none_or(|kind| (kind == first) == (phases[node] % 2 == 0)));
+                    assert!(kinds[node].is_none_or(|kind| (kind == first) == phases[node].is_multiple_of(2)));
                 }
                 let mut used: Vec<usize> =
                     phases.iter().zip(&kinds).filter(|(_, kind)| kind.is_some()).map(|(&phase, _)| phase).collect();

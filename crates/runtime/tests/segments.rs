@@ -101,7 +101,8 @@ fn changed(folder: &Path, change: impl Fn(&mut Manifest)) -> DeviceError {
 #[test]
 fn manifests_that_contradict_their_segments_are_errors() {
     let (folder, _) = mixed();
-    let wrong: [(&str, fn(&mut Manifest)); 9] = [
+    type Change = fn(&mut Manifest);
+    let wrong: [(&str, Change); 9] = [
         ("not made before", |m| m.segments[1].inputs[0].segment = Some(3)),
         ("not made before", |m| m.segments[1].inputs[0].value = "nothing".to_string()),
         ("links", |m| m.segments[1].inputs.truncate(1)),

@@ -65,7 +65,7 @@ pub fn declared(name: &str, ty: Option<&proto::ValueType>) -> Result<DeclaredTyp
 }
 
 /// The type of the contents, where a message declares a buffer that lives across calls.
-pub fn state<'a>(ty: Option<&'a proto::ValueType>) -> Option<Option<&'a proto::ValueType>> {
+pub fn state(ty: Option<&proto::ValueType>) -> Option<Option<&proto::ValueType>> {
     match ty.and_then(|ty| ty.kind.as_ref()) {
         Some(TypeKind::State(state)) => Some(state.wrapped.as_deref()),
         _ => None,

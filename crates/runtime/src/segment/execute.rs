@@ -32,20 +32,16 @@ struct Loaded {
     report: Report,
 }
 
+/// How a device loads one segment.
+pub(crate) type Load<'a> = dyn Fn(&Arc<Program>) -> Result<Arc<dyn Executable>, DeviceError> + 'a;
+
 /// Loads each segment with `load`; `None` where the program is whole.
-pub(crate) fn load(
-    program: &Program,
-    load: &dyn Fn(&Arc<Program>) -> Result<Arc<dyn Executable>, DeviceError>,
-) -> Option<Result<Arc<dyn Executable>, DeviceError>> {
+pub(crate) fn load(program: &Program, load: &Load<'_>) -> Option<Result<Arc<dyn Executable>, DeviceError>> {
     program.segments().map(|segments| Loaded::new(program, segments, load).map(|loaded| Arc::new(loaded) as Arc<dyn Executable>))
 }
 
 impl Loaded {
-    fn new(
-        program: &Program,
-        segments: &Segments,
-        load: &dyn Fn(&Arc<Program>) -> Result<Arc<dyn Executable>, DeviceError>,
-    ) -> Result<Self, DeviceError> {
+    fn new(program: &Program, segments: &Segments, load: &Load<'_>) -> Result<Self, DeviceError> {
         let ports = Ports::of(program.body())?;
         let mut steps: Vec<Step> = Vec::with_capacity(segments.parts.len());
         let mut report = Report::default();
