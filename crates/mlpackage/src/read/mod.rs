@@ -5,6 +5,8 @@ mod edge;
 mod error;
 mod function;
 mod state;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub use error::{ReadError, ReadFault};
