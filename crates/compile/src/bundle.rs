@@ -4,10 +4,12 @@ use crate::manifest::{FileEntry, FileHash, Manifest, Ports, SCHEMA, SegmentEntry
 use crate::{CompileError, CompileOptions, SegmentKind, Segments};
 use aneforge_mil::{BlobError, BlobFileWriter, Body, EmitError, EmitOptions, Program};
 use aneforge_native::net;
+use aneforge_staging::Staging;
 use std::fs;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+
+pub use aneforge_staging::discard_unfinished;
 
 /// Name of the program text in a bundle.
 pub const TEXT: &str = "model.mil";
@@ -18,62 +20,25 @@ pub const MANIFEST: &str = "manifest.json";
 /// Folder of the segments in a bundle; each has a folder of its own in it, counted from 0.
 pub const SEGMENTS: &str = "segments";
 
-/// Staging folders of the writes under way. Who holds the lock keeps every write from finishing.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
 /// Writes a body as a bundle at `folder`, which must not exist, be empty, or be a bundle with nothing else in it, which is then
 /// replaced. A link stays a link: the folder that it leads to is replaced.
 ///
 /// # Errors
 /// [`CompileError::Emit`] and [`CompileError::Write`]; the folder is then as it was.
 pub fn write(body: &Body, segments: Option<&Segments>, options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
-    let folder = &if folder.exists() { replaceable(folder)? } else { folder.to_path_buf() };
-    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(parent).map_err(|source| CompileError::write(parent, source))?;
-    let staging = Staging::new_in(parent)?;
+    let fail = |source| CompileError::write(folder, source);
+    let staging = Staging::beside(folder).map_err(fail)?;
+    if folder.exists() {
+        replaceable(folder)?;
+    }
     let manifest = match segments {
         None => fill(body, options, staging.path())?,
         Some(segments) => fill_segments(body, segments, options, staging.path())?,
     };
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| CompileError::internal(error.to_string()))?;
     write_file(&staging.path().join(MANIFEST), text.as_bytes())?;
-    place(staging, folder)?;
+    staging.place().map_err(fail)?;
     Ok(manifest)
-}
-
-/// Removes what unfinished [`write`]s of this process have put on disk and keeps them from finishing: for a program that a signal
-/// is about to end. The process must end after this; every later write waits for ever.
-pub fn discard_unfinished() {
-    let folders = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-    for folder in folders.iter() {
-        // A write may be adding a file just now, which makes removing fail: a few tries catch up with it.
-        let _ = (0..10).any(|_| fs::remove_dir_all(folder).is_ok() || !folder.exists());
-    }
-    std::mem::forget(folders);
-}
-
-/// A temporary folder that [`discard_unfinished`] knows.
-struct Staging(tempfile::TempDir);
-
-impl Staging {
-    fn new_in(parent: &Path) -> Result<Self, CompileError> {
-        // Made under the lock, so that a signal finds it on the list or not at all.
-        let mut folders = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = tempfile::Builder::new().prefix(".aneforge-").tempdir_in(parent);
-        let staging = made.map_err(|source| CompileError::write(parent, source))?;
-        folders.push(staging.path().to_path_buf());
-        Ok(Self(staging))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|folder| folder != self.0.path());
-    }
 }
 
 /// Writes the text and the weights into an existing folder.
@@ -172,28 +137,24 @@ fn hashed(path: &Path, name: String) -> Result<FileEntry, CompileError> {
     }
 }
 
-/// The real path of what stands at `folder`, if it may be replaced: losing anything else would be losing what is not ours.
-fn replaceable(folder: &Path) -> Result<PathBuf, CompileError> {
+/// Checks that what stands at `folder` may be replaced: losing anything else would be losing what is not ours.
+fn replaceable(folder: &Path) -> Result<(), CompileError> {
     let refuse = |problem| CompileError::write(folder, std::io::Error::new(std::io::ErrorKind::AlreadyExists, problem));
-    let real = folder.canonicalize().map_err(|source| CompileError::write(folder, source))?;
-    let names: Vec<_> = match fs::read_dir(&real) {
+    let names: Vec<_> = match fs::read_dir(folder) {
         Ok(entries) => entries.flatten().map(|entry| entry.file_name()).collect(),
         Err(_) => return Err(refuse("exists and is not a bundle; name another folder")),
     };
-    if std::env::current_dir().is_ok_and(|current| current.starts_with(&real)) {
-        return Err(refuse("is the current folder or holds it, and replacing it would pull it away; name another folder"));
-    }
     if !names.is_empty() {
-        if !is_manifest(&real.join(MANIFEST)) {
+        if !is_manifest(&folder.join(MANIFEST)) {
             return Err(refuse("exists and is not a bundle; name another folder"));
         }
         let known = |name: &std::ffi::OsString| name == TEXT || name == WEIGHTS || name == MANIFEST;
-        let ours = |name: &_| known(name) || (name == SEGMENTS && holds_segments_alone(&real.join(SEGMENTS)));
+        let ours = |name: &_| known(name) || (name == SEGMENTS && holds_segments_alone(&folder.join(SEGMENTS)));
         if !names.iter().all(ours) {
             return Err(refuse("holds other files beside a bundle's, which would be lost; move them or name another folder"));
         }
     }
-    Ok(real)
+    Ok(())
 }
 
 /// Whether a folder holds segments of a bundle and nothing else.
@@ -213,27 +174,6 @@ fn holds_segments_alone(folder: &Path) -> bool {
 fn is_manifest(path: &Path) -> bool {
     let fields = fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
     fields.is_some_and(|fields| ["schema", "dialect", "files"].iter().all(|name| fields.get(name).is_some()))
-}
-
-/// Gives the finished folder its name. What stood there is moved aside first, so that no moment shows a mixture.
-fn place(staging: Staging, folder: &Path) -> Result<(), CompileError> {
-    let fail = |source| CompileError::write(folder, source);
-    let staged: PathBuf = staging.path().to_path_buf();
-    let old = folder.exists().then(|| staged.with_extension("old"));
-    // Held to the end: a signal must not come between moving aside and removing.
-    let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(old) = &old {
-        fs::rename(folder, old).map_err(fail)?;
-    }
-    let placed = fs::rename(&staged, folder);
-    if let Some(old) = &old {
-        // Best effort: the first error is the one to report.
-        let _ = if placed.is_ok() { fs::remove_dir_all(old) } else { fs::rename(old, folder) };
-    }
-    drop(unfinished);
-    // Dropping the staging folder's guard finds nothing to remove where it has its final name now.
-    drop(staging);
-    placed.map_err(fail)
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), CompileError> {

@@ -6,6 +6,7 @@ use std::process::Command;
 /// Crates in the order in which data flows, with those that each may import.
 const ORDER: &[&str] = &[
     "aneforge-map",
+    "aneforge-staging",
     "aneforge-kernel",
     "aneforge-mil",
     "aneforge-native",

@@ -46,7 +46,7 @@ pub struct Written {
 /// [`WriteError`]; the folder is then as it was.
 pub fn write(bodies: &[&Body], folder: &Path) -> Result<Written, WriteError> {
     let opset = opset(bodies)?;
-    let staging = folder::Staging::beside(folder)?;
+    let staging = folder::staging(folder)?;
     let place = |relative: &str| staging.path().join(manifest::DATA).join(relative);
     folder::create(&place(manifest::WEIGHTS))?;
     let mut weights = BlobFileWriter::create(place(manifest::WEIGHTS).join(WEIGHT_FILE))?;
@@ -69,7 +69,7 @@ pub fn write(bodies: &[&Body], folder: &Path) -> Result<Written, WriteError> {
     let weight_bytes = weights.finish()?;
     let text = manifest::text().map_err(|error| WriteError::Functions { problem: error.to_string() })?;
     folder::write(&staging.path().join(manifest::MANIFEST), text.as_bytes())?;
-    staging.place(folder)?;
+    folder::place(staging, folder)?;
     Ok(Written { opset, model_bytes: bytes.len() as u64, weight_bytes })
 }
 
