@@ -57,7 +57,7 @@ impl Place {
 }
 
 /// A graph with one input `x` of fp16 [2, 8] that is multiplied by `factor`.
-fn scaled(factor: f32) -> aneforge::Compiled {
+fn scaled(factor: f64) -> aneforge::Compiled {
     let graph = Graph::new();
     let y = graph.input("x", DType::Fp16, &[2, 8]) * graph.values(DType::Fp16, &[1], &[factor]);
     compile(&[("y", &y)], &CompileOptions::default()).unwrap()
