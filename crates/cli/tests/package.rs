@@ -77,7 +77,7 @@ fn a_package_gives_the_answer_of_the_program_that_it_was_made_of() {
         fs::remove_file(place.file("y.npy")).unwrap();
     }
     let (shown, _) = place.run(0, &["inspect", &from]);
-    for word in ["specification 7", "main for CoreML6", "input x tensor<fp16, [2, 8]>", "returns y", "linear", "1 weight(s)"] {
+    for word in ["specification 7", "main for CoreML6", "input x tensor<fp16, [2, 8]>", "returns y", "matmul", "1 weight(s)"] {
         assert!(shown.contains(word), "{word} in {shown}");
     }
     let (json, _) = place.run(0, &["inspect", &from, "--json"]);
