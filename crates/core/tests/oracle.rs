@@ -95,7 +95,8 @@ fn judge(uses: &[Use]) -> usize {
 
 #[test]
 fn every_example_has_the_values_of_pytorch_or_numpy() {
-    let available = builtin().iter().filter(|op| op.is_available());
+    // The native layers' meanings are held against numpy by their own crate's tests.
+    let available = builtin().iter().filter(|op| op.is_available() && !op.is_native());
     let uses: Vec<Use> = available
         .flat_map(|op| op.cases.iter().map(move |case| (*op, case)))
         .map(|(op, case)| {

@@ -24,6 +24,12 @@ fn programs_of_the_python_package_read_print_and_emit_to_the_same_computation() 
         assert_eq!(parse(&print(&old)).unwrap(), old, "{name}");
 
         let blobs = BlobFolder::new(case);
+        if name.to_string().ends_with("conv_blockwise") || name.to_string().ends_with("bmm_w_blockwise") {
+            // Their scale has two axes, whatever the weight's rank, which MIL does not have.
+            let refused = resolve(&program, "main", builtin(), &blobs).unwrap_err().to_string();
+            assert!(refused.contains("breaks rule C1"), "{name}: {refused}");
+            continue;
+        }
         let body = resolve(&program, "main", builtin(), &blobs).unwrap_or_else(|error| panic!("{name}: {}", error.render(&text)));
         body.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
         weights += body.values.iter().filter(|value| matches!(value.kind, ValueKind::Constant(_))).count();
