@@ -13,8 +13,8 @@ const PACKED: &[(&str, &str)] = &[("constexpr_lut_to_dense", "indices"), ("const
 ///
 /// # Errors
 /// [`OpError::Port`] where an argument is not what the older form takes.
-pub fn modern_form(body: &mut Body, op: &'static MilOp, ports: &mut Vec<(String, ValueId)>) -> Result<(), OpError> {
-    let find = |ports: &[(String, ValueId)], name: &str| ports.iter().position(|port| port.0 == name);
+pub fn modern_form<N: AsRef<str>>(body: &mut Body, op: &'static MilOp, ports: &mut Vec<(N, ValueId)>) -> Result<(), OpError> {
+    let find = |ports: &[(N, ValueId)], name: &str| ports.iter().position(|port| port.0.as_ref() == name);
     let Some((_, packed)) = PACKED.iter().find(|row| row.0 == op.name) else { return Ok(()) };
     let (Some(shape_at), Some(data_at)) = (find(ports, "shape"), find(ports, packed)) else { return Ok(()) };
     let fault = |port: &str, problem: String| OpError::Port { op: op.name, port: port.to_string(), problem };

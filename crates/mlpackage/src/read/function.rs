@@ -1,10 +1,10 @@
 //! A function of a package as a body: names bound to values, operators to their records.
 
+use super::ReadFault;
 use super::value::{DeclaredType, constant, declared};
-use super::{ReadFault, constexpr};
 use crate::proto::{self, Bound};
 use aneforge_mil::op::{Arguments, MilOp, OpTable, listed};
-use aneforge_mil::{Array, BlobSource, Body, Constant, DType, Operand, Output, SMALL_CONSTANT, TensorType, ValueId};
+use aneforge_mil::{Array, BlobSource, Body, Constant, DType, Operand, Output, SMALL_CONSTANT, TensorType, ValueId, modern_form};
 use std::collections::{HashMap, HashSet};
 
 /// What is said of an operator that nobody listed.
@@ -61,7 +61,7 @@ impl<'a> Importer<'a> {
             return Err(ReadFault::ControlFlow);
         }
         let ports = self.ports(operation)?;
-        let ports = constexpr::modern(&mut self.body, &operation.op, ports)?;
+        let ports = if op.name.starts_with("constexpr_") { self.modern(op, ports)? } else { ports };
         let operands = operands(op, ports)?;
         if let Some(values) = self.folded(op, &operands)? {
             return self.fold(operation, values);
@@ -121,6 +121,17 @@ impl<'a> Importer<'a> {
             ports.push((name, vec![id]));
         }
         Ok(ports)
+    }
+
+    /// The ports of a compressed weight in the form that its record describes.
+    fn modern(&mut self, op: &'static MilOp, ports: Ports<'a>) -> Result<Ports<'a>, ReadFault> {
+        let single = ports.into_iter().map(|(name, ids)| match ids.as_slice() {
+            [one] => Ok((name, *one)),
+            many => Err(ReadFault::Count { port: name.to_string(), count: many.len() }),
+        });
+        let mut single = single.collect::<Result<Vec<_>, _>>()?;
+        modern_form(&mut self.body, op, &mut single)?;
+        Ok(single.into_iter().map(|(name, id)| (name, vec![id])).collect())
     }
 
     fn anonymous(&mut self, prefix: &str, port: &str, value: &proto::Value) -> Result<ValueId, ReadFault> {

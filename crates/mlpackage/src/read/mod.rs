@@ -1,6 +1,5 @@
 //! From a package to bodies.
 
-mod constexpr;
 mod edge;
 mod error;
 mod function;
