@@ -1,8 +1,8 @@
 //! What a graph operator becomes on each target: the MIL text of its first case.
 
 use aneforge_compile::{CompileOptions, compile};
-use aneforge_core::op::{Case, InputKind};
-use aneforge_core::{Argument, Attribute, Graph, GraphOp, Target, Tensor, chips};
+use aneforge_core::op::Case;
+use aneforge_core::{Attribute, Graph, GraphOp, Target, Tensor, chips};
 use aneforge_mil::{BlobWriter, Body, EmitOptions, emit, print};
 use serde::Serialize;
 use std::io::Cursor;
@@ -75,18 +75,8 @@ fn outputs(op: &'static GraphOp, case: &Case) -> Vec<(String, Tensor)> {
             ports[port].push(tensor);
         }
     }
-    let arguments: Vec<Argument<'_>> = op
-        .inputs
-        .iter()
-        .zip(&ports)
-        .map(|(spec, tensors)| match (spec.kind, tensors.as_slice()) {
-            (InputKind::Variadic, tensors) => Argument::Many(tensors),
-            (_, []) => Argument::Absent,
-            (_, [first, ..]) => Argument::One(first),
-        })
-        .collect();
     let attributes: Vec<(&str, Attribute)> = case.attributes.iter().map(|(name, value)| (*name, Attribute::from(*value))).collect();
-    let results = graph.apply(op, &arguments, &attributes);
+    let results = graph.apply_lists(op, &ports, &attributes);
     results.into_iter().enumerate().map(|(index, tensor)| (format!("y{index}"), tensor)).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use super::attributes::{self, Site};
 use super::draws::Draws;
-use super::recipe::{Draw, Flavour, Node, Place, Recipe, apply, constant, is_port_type};
+use super::recipe::{Draw, Flavour, Node, Place, Recipe, constant, is_port_type};
 use super::tally::{Tally, count};
 use super::trace::Tracer;
 use super::{Mode, whole};
@@ -260,7 +260,7 @@ impl Grower {
             }
             tensors.push(here);
         }
-        let results = apply(&graph, op, &tensors, attributes);
+        let results = graph.apply_lists(op, &tensors, attributes);
         let fits = |tensor: &Tensor| tensor.ty().is_ok_and(|ty| ty.count() <= MAX_ELEMENTS);
         if results.is_empty() || results.len() > MAX_RESULTS || !results.iter().all(fits) {
             return None;

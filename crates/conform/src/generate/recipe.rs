@@ -1,7 +1,6 @@
 //! A graph as data: what the generator draws, the shrinker cuts and the builder builds.
 
-use aneforge_core::op::InputKind;
-use aneforge_core::{Argument, Array, Attribute, DType, Graph, GraphError, GraphOp, Tensor, TensorType, round_to_fp16};
+use aneforge_core::{Array, Attribute, DType, Graph, GraphError, GraphOp, Tensor, TensorType, round_to_fp16};
 
 /// Nodes in an order in which they can be built, and which results are handed back.
 #[derive(Clone, Debug, Default)]
@@ -154,26 +153,6 @@ impl Node {
     }
 }
 
-/// Calls an operator with tensors per input of its record.
-pub(super) fn apply(
-    graph: &Graph,
-    op: &'static GraphOp,
-    inputs: &[Vec<Tensor>],
-    attributes: &[(&'static str, Attribute)],
-) -> Vec<Tensor> {
-    let arguments: Vec<Argument<'_>> = op
-        .inputs
-        .iter()
-        .zip(inputs)
-        .map(|(spec, tensors)| match (spec.kind, tensors.as_slice()) {
-            (InputKind::Variadic, tensors) => Argument::Many(tensors),
-            (_, []) => Argument::Absent,
-            (_, [first, ..]) => Argument::One(first),
-        })
-        .collect();
-    graph.apply(op, &arguments, attributes)
-}
-
 /// A constant as the graph takes it.
 pub(super) fn constant(graph: &Graph, ty: &TensorType, values: &[f64]) -> Tensor {
     graph.values(ty.dtype, &ty.shape, values)
@@ -202,7 +181,7 @@ impl Recipe {
                     for places in inputs {
                         tensors.push(places.iter().map(|place| found(&results, *place)).collect::<Result<Vec<_>, _>>()?);
                     }
-                    apply(&graph, op, &tensors, attributes)
+                    graph.apply_lists(op, &tensors, attributes)
                 }
             };
             made.iter().try_for_each(|tensor| tensor.check().map(|_| ()))?;

@@ -4,8 +4,8 @@ use super::Options;
 use super::usage::{Form, Use};
 use super::values::{Dice, Extents, Range};
 use crate::report::Origin;
-use aneforge_core::op::{Case, InputKind, Sample};
-use aneforge_core::{Argument, Attribute, Graph, GraphOp, LowerOptions, Target, Tensor, TensorType, lower_with};
+use aneforge_core::op::{Case, Sample};
+use aneforge_core::{Attribute, Graph, GraphOp, LowerOptions, Target, Tensor, TensorType, lower_with};
 use aneforge_mil::Array;
 
 /// Attempts per generated use before it is given up.
@@ -73,18 +73,8 @@ fn usage(op: &'static GraphOp, case: &Case, origin: Origin, arrays: Vec<Array>) 
         };
         ports[op.input(sample.input)?].push(tensor);
     }
-    let arguments: Vec<Argument<'_>> = op
-        .inputs
-        .iter()
-        .zip(&ports)
-        .map(|(spec, tensors)| match (spec.kind, tensors.as_slice()) {
-            (InputKind::Variadic, tensors) => Argument::Many(tensors),
-            (_, []) => Argument::Absent,
-            (_, [first, ..]) => Argument::One(first),
-        })
-        .collect();
     let attributes: Vec<(&str, Attribute)> = case.attributes.iter().map(|(name, value)| (*name, Attribute::from(*value))).collect();
-    let results = graph.apply(op, &arguments, &attributes);
+    let results = graph.apply_lists(op, &ports, &attributes);
     let outputs: Vec<(String, Tensor)> =
         results.into_iter().enumerate().map(|(index, tensor)| (format!("result{index}"), tensor)).collect();
     let generic = LowerOptions { target: Target::Generic, keep_unused_inputs: true };

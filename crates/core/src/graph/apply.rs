@@ -65,6 +65,21 @@ impl Graph {
         }
     }
 
+    /// [`Self::apply`] with the tensors of each input in a list of its own, in the order of the record.
+    pub fn apply_lists(&self, op: &'static GraphOp, inputs: &[Vec<Tensor>], attributes: &[(&str, Attribute)]) -> Vec<Tensor> {
+        let arguments: Vec<Argument<'_>> = op
+            .inputs
+            .iter()
+            .zip(inputs)
+            .map(|(spec, tensors)| match (spec.kind, tensors.as_slice()) {
+                (InputKind::Variadic, tensors) => Argument::Many(tensors),
+                (_, []) => Argument::Absent,
+                (_, [first, ..]) => Argument::One(first),
+            })
+            .collect();
+        self.apply(op, &arguments, attributes)
+    }
+
     /// [`Self::apply`] for operators with one result.
     pub fn apply_one(&self, op: &'static GraphOp, inputs: &[Argument<'_>], attributes: &[(&str, Attribute)]) -> Tensor {
         let mut results = self.apply(op, inputs, attributes);

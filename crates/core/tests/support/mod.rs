@@ -1,8 +1,8 @@
 //! Builds the examples of operator records into graphs.
 #![allow(dead_code)]
 
-use aneforge_core::op::{Case, GraphOp, InputKind, Sample};
-use aneforge_core::{Argument, Array, Attribute, Body, Graph, GraphError, LowerOptions, Target, Tensor, evaluate, lower_with};
+use aneforge_core::op::{Case, GraphOp, Sample};
+use aneforge_core::{Array, Attribute, Body, Graph, GraphError, LowerOptions, Target, Tensor, evaluate, lower_with};
 
 /// An example in a graph of its own.
 pub struct Built {
@@ -44,18 +44,8 @@ pub fn build(op: &'static GraphOp, case: &Case) -> Built {
         };
         ports[op.input(sample.input).unwrap_or_else(|| panic!("{}: no input {}", op.name, sample.input))].push(tensor);
     }
-    let arguments: Vec<Argument> = op
-        .inputs
-        .iter()
-        .zip(&ports)
-        .map(|(spec, tensors)| match (spec.kind, tensors.as_slice()) {
-            (InputKind::Variadic, tensors) => Argument::Many(tensors),
-            (_, []) => Argument::Absent,
-            (_, tensors) => Argument::One(&tensors[0]),
-        })
-        .collect();
     let attributes: Vec<(&str, Attribute)> = case.attributes.iter().map(|(name, value)| (*name, Attribute::from(*value))).collect();
-    let outputs = graph.apply(op, &arguments, &attributes);
+    let outputs = graph.apply_lists(op, &ports, &attributes);
     Built { graph, inputs, arrays, outputs }
 }
 

@@ -2,8 +2,7 @@
 
 use super::seeded::seeded;
 use super::{Graph, GraphText, Tensor};
-use crate::graph::Argument;
-use crate::op::{self, GraphOp, InputKind};
+use crate::op::{self, GraphOp};
 use crate::{Attribute, DType, GraphError, TensorType, Weight};
 use aneforge_mil::DisplayShape;
 use std::collections::HashMap;
@@ -109,17 +108,7 @@ impl Reader<'_> {
     fn apply(&mut self, cursor: &mut Cursor<'_>, op: &'static GraphOp, start: usize) -> Parsed<Vec<Tensor>> {
         let inputs = self.inputs(cursor, op)?;
         let attributes = attributes(cursor, op)?;
-        let arguments: Vec<Argument<'_>> = op
-            .inputs
-            .iter()
-            .zip(&inputs)
-            .map(|(spec, tensors)| match (spec.kind, tensors.as_slice()) {
-                (InputKind::Variadic, tensors) => Argument::Many(tensors),
-                (_, []) => Argument::Absent,
-                (_, [first, ..]) => Argument::One(first),
-            })
-            .collect();
-        let results = self.graph.apply(op, &arguments, &attributes);
+        let results = self.graph.apply_lists(op, &inputs, &attributes);
         for result in &results {
             result.check().or_else(|error| cursor.fail_at(start, error.to_string()))?;
         }
