@@ -5,7 +5,18 @@ use super::*;
 
 const MODE: AttributeSpec = word("mode", &["update", "add", "sub", "mul", "div", "max", "min"], "add");
 const INPUTS: &[InputSpec] = &[input("data", FLOATS), weight("indices", INDICES), input("updates", FLOATS)];
-const SAME_TYPE: &str = "data and updates have the same element type: cast one of them";
+const SAME_TYPE_RULE: &str = "data and updates have the same element type: cast one of them";
+
+/// The first rule of the scatters that take indices of one axis.
+const SAME_TYPE: Constraint = rule(
+    "C1",
+    SAME_TYPE_RULE,
+    same_type,
+    Case::refused(
+        &[drawn("data", &[2]), given("indices", &[1], &[0.0]).of(DType::Int32).fixed(), drawn("updates", &[1]).of(DType::Fp32)],
+        &[],
+    ),
+);
 
 fn same_type(s: &Site<'_>) -> bool {
     s.dtype("data") == s.dtype("updates")
@@ -100,19 +111,7 @@ fn pass_back(b: &mut Backward<'_>, pick: impl Fn(&Tensor, &Tensor) -> Tensor) {
 pub static SCATTER: GraphOp = GraphOp {
     attributes: &[int("axis", Default::Int(0)), MODE],
     constraints: &[
-        rule(
-            "C1",
-            SAME_TYPE,
-            same_type,
-            Case::refused(
-                &[
-                    drawn("data", &[2]),
-                    given("indices", &[1], &[0.0]).of(DType::Int32).fixed(),
-                    drawn("updates", &[1]).of(DType::Fp32),
-                ],
-                &[],
-            ),
-        ),
+        SAME_TYPE,
         rule(
             "C2",
             "axis is an axis of data, and updates have the shape of data with axis replaced by the axes of indices",
@@ -177,7 +176,7 @@ pub static SCATTER_ND: GraphOp = GraphOp {
     constraints: &[
         rule(
             "C1",
-            SAME_TYPE,
+            SAME_TYPE_RULE,
             same_type,
             Case::refused(
                 &[
@@ -234,19 +233,7 @@ pub static SCATTER_ND: GraphOp = GraphOp {
 pub static SCATTER_ALONG_AXIS: GraphOp = GraphOp {
     attributes: &[int("axis", Default::Int(0)), MODE],
     constraints: &[
-        rule(
-            "C1",
-            SAME_TYPE,
-            same_type,
-            Case::refused(
-                &[
-                    drawn("data", &[2]),
-                    given("indices", &[1], &[0.0]).of(DType::Int32).fixed(),
-                    drawn("updates", &[1]).of(DType::Fp32),
-                ],
-                &[],
-            ),
-        ),
+        SAME_TYPE,
         rule(
             "C2",
             "axis is an axis of data, indices and updates have one shape, that of data but for axis",

@@ -3,8 +3,8 @@
 use super::family::{around, axis, base, integers, legal_axis, rule};
 use super::general::result;
 use super::{
-    Arguments, Arithmetic, BOOL, Case, Constraint, Default, INTS, MilOp, NOWHERE, NUMBERS, OpError, TEXT, constant, given, int,
-    sample, tensor, text, values,
+    Arguments, Arithmetic, BOOL, Case, Constraint, Default, INTS, MilOp, NOWHERE, NUMBERS, OpError, PortSpec, TEXT, constant,
+    given, int, sample, tensor, text, values,
 };
 use crate::{Array, DType, TensorType};
 
@@ -28,6 +28,16 @@ fn mode_known(a: &Arguments<'_>) -> bool {
     a.text("mode").is_some_and(|mode| MODES.contains(&mode))
 }
 
+/// What the scatters along one axis take.
+const ALONG_AN_AXIS: &[PortSpec] = &[
+    tensor("data", NUMBERS),
+    tensor("indices", INTS),
+    tensor("updates", NUMBERS),
+    integers("axis", Default::Int(0)),
+    constant("mode", TEXT, Default::Text("add")),
+    constant("validate_indices", BOOL, Default::Flag(false)),
+];
+
 /// A scatter; what they share.
 const fn scatters(name: &'static str, summary: &'static str, meaning: fn(&Arguments<'_>) -> Result<Vec<Array>, OpError>) -> MilOp {
     MilOp {
@@ -40,14 +50,7 @@ const fn scatters(name: &'static str, summary: &'static str, meaning: fn(&Argume
 
 pub(super) const OPS: &[MilOp] = &[
     MilOp {
-        ports: &[
-            tensor("data", NUMBERS),
-            tensor("indices", INTS),
-            tensor("updates", NUMBERS),
-            integers("axis", Default::Int(0)),
-            constant("mode", TEXT, Default::Text("add")),
-            constant("validate_indices", BOOL, Default::Flag(false)),
-        ],
+        ports: ALONG_AN_AXIS,
         constraints: &[
             AXIS,
             rule("C2", "updates have the shape of data with the shape of the vector indices in place of the axis", |a| {
@@ -114,14 +117,7 @@ pub(super) const OPS: &[MilOp] = &[
         )
     },
     MilOp {
-        ports: &[
-            tensor("data", NUMBERS),
-            tensor("indices", INTS),
-            tensor("updates", NUMBERS),
-            integers("axis", Default::Int(0)),
-            constant("mode", TEXT, Default::Text("add")),
-            constant("validate_indices", BOOL, Default::Flag(false)),
-        ],
+        ports: ALONG_AN_AXIS,
         constraints: &[
             AXIS,
             rule("C2", "updates have the shape of indices, and indices that of data but for the axis", |a| {
