@@ -5,7 +5,7 @@ mod common;
 
 use aneforge_compile::pass::{Context, Effect, Pass, Stage};
 use aneforge_compile::pipeline::{PASSES, ordered, run_one};
-use aneforge_compile::{CompileOptions, Notes, compile_body};
+use aneforge_compile::{CompileError, CompileOptions, Notes, compile_body};
 use aneforge_core::{Target, chips, evaluate};
 use common::{body, folder, inputs};
 
@@ -27,6 +27,32 @@ fn each_example_becomes_what_the_pass_says() {
         after.compact();
         let wanted = body(pass.example.after, &folder);
         assert!(after.same_computation(&wanted), "{}: got {after:#?}\nwanted {wanted:#?}", pass.name);
+    }
+}
+
+#[test]
+fn constants_that_a_pass_adds_have_the_type_of_what_they_meet() {
+    let folder = folder();
+    // Beyond what a text holds as a literal, factors are written out into the weight file.
+    let large = "func main<ios18>(tensor<fp32, [64, 64]> x) {
+        tensor<fp32, [64, 64]> f = floor(x = x)[name = string(\"f\")];
+        tensor<fp32, [64, 64]> y = mul(x = f, y = fp32(0x1p-1))[name = string(\"y\")];
+    } -> (y);";
+    let examples = PASSES.iter().map(|pass| pass.example.before).filter(|before| !before.contains("BLOBFILE"));
+    let wide: Vec<String> = examples.map(|before| before.replace("fp16", "fp32")).chain([large.to_string()]).collect();
+    for target in targets() {
+        for example in &wide {
+            for pass in ordered(PASSES).expect("an order exists").into_iter().filter(|pass| (pass.applies)(&target)) {
+                let result = run_one(pass, body(example, &folder), &Context { target: &target }, &mut Notes::default());
+                let after = match result {
+                    Ok(after) => after,
+                    // A rule of its own: an engine has no output that is an fp32 input.
+                    Err(CompileError::Output { .. }) => continue,
+                    Err(error) => panic!("{} for {target} on {example}: {error}", pass.name),
+                };
+                after.verify().unwrap_or_else(|error| panic!("{} for {target} on {example}: {error}", pass.name));
+            }
+        }
     }
 }
 

@@ -98,9 +98,9 @@ impl Builder {
         id
     }
 
-    /// An fp16 scalar.
-    pub fn fp16(&mut self, value: f64) -> ValueId {
-        self.values(TensorType::new(DType::Fp16, []), vec![value])
+    /// A scalar of that element type, shared.
+    pub fn scalar(&mut self, dtype: DType, value: f64) -> ValueId {
+        self.values(TensorType::new(dtype, []), vec![value])
     }
 
     /// A string constant, shared.

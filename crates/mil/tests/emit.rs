@@ -41,7 +41,7 @@ fn sample() -> Body {
         )
         .unwrap();
     let third = builder.op("matmul", &[("x", twice.into()), ("y", dense.into())]).unwrap();
-    let half = builder.fp16(0.1);
+    let half = builder.scalar(DType::Fp16, 0.1);
     let scaled = builder.op("mul", &[("x", third.into()), ("y", half.into())]).unwrap();
     let joined = builder
         .op("concat", &[("values", vec![scaled, product].into()), ("axis", Given::Int(1)), ("interleave", false.into())])

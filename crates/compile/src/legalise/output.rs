@@ -49,7 +49,7 @@ fn run(body: Body, context: &Context<'_>, notes: &mut Notes) -> Result<Body, Com
         let ty = rewriter.builder().ty(value).clone();
         let new = match (ty.dtype, context.target.chip()) {
             (DType::Fp16, _) => {
-                let one = rewriter.builder().fp16(1.0);
+                let one = rewriter.builder().scalar(DType::Fp16, 1.0);
                 rewriter.builder().op_named("mul", &[("x", value.into()), ("y", one.into())], &output.name)?
             }
             (_, None) => rewriter.builder().op_named("identity", &[("x", value.into())], &output.name)?,

@@ -46,7 +46,7 @@ fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, Co
         let name = rewriter.name(*result);
         let x = rewriter.value(x)?;
         let builder = rewriter.builder();
-        let limit = builder.fp16(LIMIT);
+        let limit = builder.scalar(builder.ty(x).dtype, LIMIT);
         let magnitude = builder.op_named("abs", &[("x", x.into())], &format!("{name}_a"))?;
         let small = builder.op_named("less", &[("x", magnitude.into()), ("y", limit.into())], &format!("{name}_lt"))?;
         let rounded = builder.op_named("round", &[("x", x.into())], &format!("{name}_r"))?;

@@ -4,7 +4,7 @@ use super::through_espresso;
 use crate::pass::{Context, Effect, Example, Pass, Stage};
 use crate::rewrite::{one, rewrite, uniform};
 use crate::{CompileError, Notes};
-use aneforge_mil::{Body, ValueId};
+use aneforge_mil::{Body, ValueId, Weight, pack};
 
 /// Largest result for which the factor is written out: beyond it the program text would swell.
 const LARGEST: usize = 1 << 22;
@@ -57,8 +57,8 @@ fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, Co
         let full = if count <= aneforge_mil::SMALL_CONSTANT {
             rewriter.builder().values(ty, vec![factor; count])
         } else {
-            let weight = aneforge_mil::Weight::from_fp16(ty.shape, &vec![half::f16::from_f64(factor); count])
-                .map_err(|error| CompileError::internal(error.to_string()))?;
+            let bytes = pack(ty.dtype, &[factor]).repeat(count);
+            let weight = Weight::from_bytes(ty, bytes).map_err(|error| CompileError::internal(error.to_string()))?;
             rewriter.builder().weight(&format!("{name}_k"), weight)
         };
         let new = rewriter.builder().op_named("mul", &[("x", rounded.into()), ("y", full.into())], name)?;

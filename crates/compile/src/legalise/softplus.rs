@@ -45,8 +45,8 @@ fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, Co
         let name = rewriter.name(*result);
         let x = rewriter.value(x)?;
         let builder = rewriter.builder();
-        let seam = builder.fp16(SEAM);
-        let below = builder.fp16(-SEAM);
+        let dtype = builder.ty(x).dtype;
+        let (seam, below) = (builder.scalar(dtype, SEAM), builder.scalar(dtype, -SEAM));
         let clamped = builder.op_named("minimum", &[("x", x.into()), ("y", seam.into())], &format!("{name}_m"))?;
         let curved = builder.op_named("softplus", &[("x", clamped.into())], &format!("{name}_s"))?;
         let shifted = builder.op_named("add", &[("x", x.into()), ("y", below.into())], &format!("{name}_t"))?;
