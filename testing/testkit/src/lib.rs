@@ -6,6 +6,7 @@
 
 mod compare;
 mod environment;
+pub mod fake;
 mod random;
 
 pub use compare::{Difference, difference};

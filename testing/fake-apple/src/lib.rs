@@ -1,0 +1,14 @@
+//! One library in the place of Apple's frameworks: e5rt, the Objective-C runtime, the classes of AppleNeuralEngine, IOSurface,
+//! CoreFoundation and IOReport, as far as the engine path uses them.
+//!
+//! It behaves as public sources report these frameworks to behave and counts what is asked of it. It is no evidence about Apple's
+//! code: it shows that ours keeps the contract that is reported.
+//!
+//! Settings come from the variable `FAKE_APPLE` when the library is loaded and through [`control::fake_apple_control`] later.
+
+pub mod control;
+pub mod counters;
+pub mod engine;
+pub mod faults;
+pub mod interface;
+pub mod settings;
