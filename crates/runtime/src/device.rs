@@ -1,7 +1,7 @@
 //! What every device is: it loads a program once and gives something that executes it any number of times.
 
 use crate::element::byte_length;
-use crate::{DeviceError, Program, Report, States};
+use crate::{Bound, DeviceError, Program, Report, States};
 use aneforge_mil::{Body, TensorType};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,12 @@ pub trait Executable: Send + Sync {
     /// The buffers that live across its calls; zero when it is loaded, changed by calls that succeed.
     fn states(&self) -> &States {
         States::none()
+    }
+
+    /// A binding with the device's own memory; `None` where buffers of the host serve as well.
+    #[doc(hidden)]
+    fn bind_own(&self) -> Option<Result<Box<dyn Bound>, DeviceError>> {
+        None
     }
 
     /// Where it runs, what it is made of and how much memory that takes.

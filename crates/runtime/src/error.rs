@@ -88,6 +88,34 @@ pub enum DeviceError {
         /// Bytes given.
         got: usize,
     },
+    /// There is no port of that number.
+    #[error("the program has {count} {kind}; there is none of number {index}, counted from 0")]
+    PortIndex {
+        /// `inputs` or `outputs`.
+        kind: &'static str,
+        /// The number.
+        index: usize,
+        /// Number of ports.
+        count: usize,
+    },
+    /// A buffer was read or written outside of its bytes.
+    #[error("a buffer of {length} bytes has no {bytes} bytes from byte {offset} on")]
+    BufferRange {
+        /// First byte.
+        offset: usize,
+        /// Number of bytes.
+        bytes: usize,
+        /// Length of the buffer.
+        length: usize,
+    },
+    /// A buffer cannot stand at a port.
+    #[error("port {port:?} cannot take this buffer: {problem}")]
+    Binding {
+        /// Name of the port.
+        port: String,
+        /// Why not.
+        problem: String,
+    },
     /// An array has the wrong element type.
     #[error("port {port:?} holds {expected} elements, got {got}; convert the array first")]
     PortDType {

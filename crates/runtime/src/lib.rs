@@ -4,6 +4,8 @@
 //! [`open`] gives a [`Device`] by name, [`Device::load`] an [`Executable`], [`Executable::execute`] runs it on bytes.
 #![forbid(unsafe_code)]
 
+mod bound;
+mod buffer;
 mod cpu;
 mod device;
 mod element;
@@ -21,6 +23,8 @@ mod state;
 
 use aneforge_kernel as kernel;
 
+pub use bound::Bound;
+pub use buffer::Buffer;
 pub use cpu::Cpu;
 pub use device::{Device, Executable, Port};
 pub use error::DeviceError;

@@ -26,6 +26,7 @@ mod step;
 mod strided;
 mod window;
 
+pub(crate) use memory::Buffer;
 pub(crate) use policy::Policy;
 pub(crate) use reduce::Reduction;
 
@@ -36,7 +37,7 @@ use aneforge_mil::DType;
 use builder::Builder;
 use graph::Graph;
 use half::f16;
-use memory::{Buffer, Memory, Slot, Spot};
+use memory::{Memory, Slot, Spot};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
