@@ -10,5 +10,13 @@ pub mod control;
 pub mod counters;
 pub mod engine;
 pub mod faults;
+pub mod foundation;
 pub mod interface;
+pub mod objc;
 pub mod settings;
+pub mod system;
+
+/// Every class, each after the one above it.
+pub(crate) fn class_specs() -> impl Iterator<Item = &'static objc::ClassSpec> {
+    foundation::specs()
+}
