@@ -1,7 +1,8 @@
 //! Which passes there are, in which order they run, and what is checked between them.
 
+use crate::legalise::{self, in_memory};
 use crate::pass::{Context, Pass};
-use crate::{CompileError, Notes, canonicalise, legalise};
+use crate::{CompileError, Notes, canonicalise};
 use aneforge_mil::Body;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,21 @@ pub const PASSES: &[Pass] = &[
     legalise::ZERO_PRODUCT,
     legalise::SCALAR_AFTER_ROUNDING,
     legalise::LAYER_NORM_AFFINE,
+    in_memory::DENSE_WEIGHTS,
+    in_memory::CONVOLUTION_BIAS,
+    in_memory::LINEAR,
+    in_memory::GELU,
+    in_memory::SILU,
+    in_memory::ATTENTION,
+    in_memory::SOFTMAX,
+    in_memory::LAYER_NORM,
+    in_memory::MEAN,
+    in_memory::RECIPROCAL_ROOT,
+    in_memory::INVERSE,
+    in_memory::QUOTIENT,
+    in_memory::CONCAT,
+    in_memory::SLICE,
+    in_memory::INNER_EXTENT,
     legalise::MADE_OUTPUTS,
     canonicalise::DEAD,
 ];

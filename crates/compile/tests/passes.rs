@@ -10,7 +10,8 @@ use aneforge_core::{Target, chips, evaluate};
 use common::{body, folder, inputs};
 
 fn targets() -> Vec<Target> {
-    std::iter::once(Target::Generic).chain(chips().iter().map(Target::e5rt)).collect()
+    let chips = || chips().iter();
+    std::iter::once(Target::Generic).chain(chips().map(Target::e5rt)).chain(chips().map(Target::in_memory)).collect()
 }
 
 fn target_for(pass: &Pass) -> Target {
@@ -114,7 +115,8 @@ const fn template() -> Pass {
 #[test]
 fn all_passes_together_reach_a_fixed_point() {
     let folder = folder();
-    for target in [Target::Generic, "m1".parse().expect("a chip"), "m5".parse().expect("a chip")] {
+    for target in ["generic", "m1", "m5", "m1:in-memory", "m5:in-memory"] {
+        let target = target.parse().expect("a target");
         let options = CompileOptions { target, ..CompileOptions::default() };
         for pass in PASSES {
             let once = compile_body(body(pass.example.before, &folder), &options).expect(pass.name);

@@ -1,7 +1,7 @@
 //! Chips and targets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use aneforge_core::{Chip, Family, Target, chips};
+use aneforge_core::{Chip, Family, Route, Target, chips};
 
 #[test]
 fn every_chip_is_found_by_its_name_and_prints_it() {
@@ -13,6 +13,22 @@ fn every_chip_is_found_by_its_name_and_prints_it() {
         assert!(chip.compiler_target.starts_with(&format!("h{}", chip.family.number())) && !chip.source.is_empty());
     }
     assert_eq!("Generic".parse(), Ok(Target::Generic));
+}
+
+#[test]
+fn a_route_follows_the_chip_and_e5rt_goes_without_saying() {
+    for chip in chips() {
+        let target: Target = format!("{}:In-Memory", chip.product).parse().unwrap();
+        assert_eq!(target, Target::in_memory(chip));
+        assert_eq!((target.chip(), target.route()), (Some(chip), Some(Route::InMemory)));
+        assert_eq!(target.to_string(), format!("{}:in-memory", chip.name));
+        assert_eq!(format!("{}:e5rt", chip.name).parse(), Ok(Target::e5rt(chip)));
+    }
+    assert_eq!(Target::Generic.route(), None);
+    for wrong in ["m1:", "m1:client", "generic:in-memory", ":in-memory", "m1:in-memory:e5rt"] {
+        let error = wrong.parse::<Target>().unwrap_err().to_string();
+        assert!(error.contains(wrong) && error.contains("in-memory"), "{error}");
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct Options {
     mlpackage: Option<PathBuf>,
     #[command(flatten)]
     selection: Selection,
-    /// What to compile for: generic, or a chip such as m1 or m5.
+    /// What to compile for: generic, or a chip such as m1 or m5; m1:in-memory for the route of models in memory.
     #[arg(long, default_value = "generic")]
     target: String,
     /// Dialect of the text: modern is program(1.3) for ios18, old is program(1.0) for ios16.

@@ -2,7 +2,7 @@
 
 use crate::CompileError;
 use crate::rewrite::one;
-use aneforge_core::{Chip, Target};
+use aneforge_core::{Chip, Route, Target};
 use aneforge_mil::op::{FAMILIES, Standing};
 use aneforge_mil::{Body, DType, Operation, TensorType, ValueId};
 
@@ -26,7 +26,10 @@ pub fn check(body: &Body, target: &Target) -> Result<(), CompileError> {
         conversion(body, chip, operation)?;
         kernel(body, chip, operation)?;
     }
-    Ok(())
+    match target.route() {
+        Some(Route::InMemory) => super::in_memory::check(body, target, chip),
+        _ => Ok(()),
+    }
 }
 
 fn extents(body: &Body, chip: &Chip, op: &'static str, id: ValueId) -> Result<(), CompileError> {

@@ -4,6 +4,7 @@
 //! A rewrite that keeps meaning exactly is lossless; the others say by how much they may differ.
 
 mod arithmetic;
+pub mod in_memory;
 mod layer_norm;
 mod limits;
 mod output;
@@ -23,7 +24,8 @@ pub use softplus::SOFTPLUS;
 
 use aneforge_core::Target;
 
-/// Whether programs for a target go through Espresso.
+/// Whether programs for a target go through Espresso, or past it into the same compiler of the engine: nobody says on which side of
+/// that line its faults are.
 fn through_espresso(target: &Target) -> bool {
     target.chip().is_some()
 }

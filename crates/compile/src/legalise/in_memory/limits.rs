@@ -1,0 +1,65 @@
+//! What models in memory cannot be given, and nothing can be written instead of.
+
+use crate::CompileError;
+use crate::rewrite::one;
+use aneforge_core::{Chip, Family, Target};
+use aneforge_mil::op::Arguments;
+use aneforge_mil::{Body, BuildError, DType, Operation, ValueId};
+
+/// A convolution with this many input channels was refused, one with as many output channels ran (maderix/ANE, the classifier of its
+/// training kernels).
+const REFUSED_CHANNELS: usize = 32000;
+
+/// Checks a legalised body for what the route refuses.
+///
+/// # Errors
+/// [`CompileError::Limit`] with the operation or port, the rule and what to do about it.
+pub fn check(body: &Body, target: &Target, chip: &Chip) -> Result<(), CompileError> {
+    let refuse = |op: &'static str, id: ValueId, rule: &str, remedy: &'static str| {
+        Err(CompileError::Limit {
+            op,
+            name: body.value(id).name.clone(),
+            ty: body.ty(id).to_string(),
+            rule: rule.to_string(),
+            target: target.to_string(),
+            remedy,
+        })
+    };
+    // Reported of an M1 Pro on macOS 26.3 for M1 and M2 (maderix/ANE, pull request 6); M3 to M5 convert.
+    let converts = chip.family >= Family::A15;
+    let inputs = body.inputs.iter().map(|&id| ("input", id));
+    for (op, id) in inputs.chain(body.outputs.iter().map(|output| ("output", output.value))) {
+        match body.ty(id).dtype {
+            DType::Fp16 => {}
+            DType::Fp32 if converts => {}
+            DType::Fp32 => return refuse(op, id, "ports are fp16 and nothing converts from or to fp32", "make the port fp16"),
+            _ => return refuse(op, id, "ports are floats", "make the port fp16 and convert on the host"),
+        }
+    }
+    for operation in &body.operations {
+        let Some(&result) = operation.outputs.first() else { continue };
+        let name = operation.op.name;
+        if name == "cast" && !converts && wide_cast(body, operation) {
+            return refuse(name, result, "nothing converts between fp16 and fp32", "keep the whole program in fp16");
+        }
+        if name != "conv" {
+            continue;
+        }
+        let ports = body.argument_ports(&operation.arguments);
+        let arguments = Arguments::checked(operation.op, &ports).map_err(BuildError::from)?;
+        if arguments.get("weight").is_some_and(|weight| !weight.constant) {
+            return refuse(name, result, "the weight of a convolution is a constant", "use matmul for weights that are computed");
+        }
+        if arguments.shape("x").get(1).is_some_and(|&channels| channels >= REFUSED_CHANNELS) {
+            let rule = format!("a convolution takes fewer than {REFUSED_CHANNELS} input channels");
+            return refuse(name, result, &rule, "split the channels and add the convolutions of the parts, or use matmul");
+        }
+    }
+    Ok(())
+}
+
+fn wide_cast(body: &Body, operation: &Operation) -> bool {
+    let given = one(operation, "x").map(|id| body.ty(id).dtype);
+    let made = operation.outputs.first().map(|&id| body.ty(id).dtype);
+    given != made && (given == Some(DType::Fp32) || made == Some(DType::Fp32))
+}
