@@ -76,6 +76,33 @@ impl Work for Submitted {
     }
 }
 
+/// `void (^)(void)`: told that something has ended. Arguments that a framework passes are not looked at.
+pub(crate) struct Completed(pub(crate) Box<dyn Fn() + Send + Sync>);
+
+impl Work for Completed {
+    const SIGNATURE: &'static std::ffi::CStr = c"v8@?0";
+    fn invoke() -> *const c_void {
+        unsafe extern "C" fn invoke(block: *mut Literal<Completed>) {
+            // SAFETY: as in `Submitted`.
+            let work = unsafe { &(*block).work };
+            (work.0)();
+        }
+        (invoke as unsafe extern "C" fn(_)) as *const c_void
+    }
+}
+
+/// `void (^)(void *bytes, NSUInteger length)`: the end of borrowed bytes. It only keeps their owner alive; the owner goes when
+/// the last copy of the block does.
+pub(crate) struct Owner(#[allow(dead_code, reason = "held for its destructor")] pub(crate) Box<dyn Send + Sync>);
+
+impl Work for Owner {
+    const SIGNATURE: &'static std::ffi::CStr = c"v24@?0^v8Q16";
+    fn invoke() -> *const c_void {
+        unsafe extern "C" fn invoke(_block: *mut Literal<Owner>, _bytes: *mut c_void, _length: usize) {}
+        (invoke as unsafe extern "C" fn(_, _, _)) as *const c_void
+    }
+}
+
 struct Described<W>(std::marker::PhantomData<W>);
 
 impl<W: Work> Described<W> {

@@ -3,8 +3,12 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
-use crate::library::{Library, Search, Source, functions};
-use crate::{Missing, SysError};
+use crate::ane::AppleNeuralEngine;
+use crate::energy::Energy;
+use crate::library::{Lookup, Search, Source, functions};
+use crate::objc::ObjectiveC;
+use crate::surface::Surfaces;
+use crate::{Missing, SysError, e5rt};
 
 functions! {
     /// Questions to the kernel.
@@ -17,7 +21,35 @@ functions! {
 pub struct Frameworks {
     source: Source,
     system: SystemFunctions,
-    e5rt: OnceLock<Result<Arc<crate::e5rt::Runtime>, SysError>>,
+    e5rt: Part<e5rt::Runtime>,
+    objective_c: Part<ObjectiveC>,
+    surfaces: Part<Surfaces>,
+    engine: Part<AppleNeuralEngine>,
+    energy: Part<Energy>,
+}
+
+/// A part of the system, opened when it is first asked for. What is missing stays missing for the life of the process, so the
+/// error is kept too.
+struct Part<T> {
+    name: &'static str,
+    /// Its libraries on a Mac.
+    paths: &'static [&'static str],
+    opened: OnceLock<Opened<T>>,
+}
+
+struct Opened<T> {
+    value: Result<Arc<T>, SysError>,
+    lookups: Vec<Lookup>,
+}
+
+impl<T> Part<T> {
+    fn new(name: &'static str, paths: &'static [&'static str]) -> Self {
+        Self { name, paths, opened: OnceLock::new() }
+    }
+
+    fn lookups(&self) -> (&'static str, Vec<Lookup>) {
+        (self.name, self.opened.get().map(|opened| opened.lookups.clone()).unwrap_or_default())
+    }
 }
 
 impl std::fmt::Debug for Frameworks {
@@ -28,6 +60,11 @@ impl std::fmt::Debug for Frameworks {
 
 const LIB_SYSTEM: &str = "/usr/lib/libSystem.B.dylib";
 const LIB_OBJC: &str = "/usr/lib/libobjc.A.dylib";
+const LIB_IO_REPORT: &str = "/usr/lib/libIOReport.dylib";
+const CORE_FOUNDATION: &str = "/System/Library/Frameworks/CoreFoundation.framework/CoreFoundation";
+const FOUNDATION: &str = "/System/Library/Frameworks/Foundation.framework/Foundation";
+const IO_SURFACE: &str = "/System/Library/Frameworks/IOSurface.framework/IOSurface";
+const NEURAL_ENGINE: &str = "/System/Library/PrivateFrameworks/AppleNeuralEngine.framework/AppleNeuralEngine";
 const ESPRESSO: &str = "/System/Library/PrivateFrameworks/Espresso.framework/Espresso";
 
 impl Frameworks {
@@ -41,10 +78,17 @@ impl Frameworks {
             return Err(SysError::NotHere { what: "the Neural Engine's frameworks" });
         }
         let libraries = source.open(&[LIB_SYSTEM])?;
-        let mut search = Search::new(&libraries);
-        let system =
-            SystemFunctions::load(&mut search).ok_or_else(|| lacking("the kernel interface", "unknown", search.missing))?;
-        Ok(Arc::new(Self { source: source.clone(), system, e5rt: OnceLock::new() }))
+        let mut search = Search::new(&libraries, "unknown");
+        let system = SystemFunctions::load(&mut search).ok_or_else(|| lacking("the kernel interface", &search))?;
+        Ok(Arc::new(Self {
+            source: source.clone(),
+            system,
+            e5rt: Part::new("the Espresso runtime (e5rt)", &[ESPRESSO, LIB_OBJC, LIB_SYSTEM]),
+            objective_c: Part::new("Objective-C and Foundation", &[LIB_OBJC, FOUNDATION, LIB_SYSTEM]),
+            surfaces: Part::new("IOSurface", &[IO_SURFACE, CORE_FOUNDATION]),
+            engine: Part::new("AppleNeuralEngine", &[NEURAL_ENGINE]),
+            energy: Part::new("IOReport", &[LIB_IO_REPORT, CORE_FOUNDATION]),
+        }))
     }
 
     /// Where the parts come from.
@@ -68,35 +112,87 @@ impl Frameworks {
         self.system_text("machdep.cpu.brand_string")
     }
 
-    /// The runtime of Espresso, which compiles and dispatches MIL programs.
+    /// The engine's kind, such as `h13g`; nothing where the system knows no engine.
+    ///
+    /// # Errors
+    /// As [`Frameworks::in_memory`]; [`SysError::Lacking`] where this system lacks the question.
+    pub fn engine_subtype(&self) -> Result<Option<String>, SysError> {
+        self.in_memory()?.engine_subtype()
+    }
+
+    /// The runtime of Espresso, which compiles and dispatches MIL programs from files.
     ///
     /// # Errors
     /// [`SysError::Lacking`] with everything that is missing.
-    pub fn e5rt(&self) -> Result<Arc<crate::e5rt::Runtime>, SysError> {
-        self.part(&self.e5rt, "the Espresso runtime (e5rt)", &[ESPRESSO, LIB_OBJC, LIB_SYSTEM], |search| {
-            crate::e5rt::Runtime::load(search)
-        })
+    pub fn e5rt(&self) -> Result<Arc<e5rt::Runtime>, SysError> {
+        self.part(&self.e5rt, |search| Ok(e5rt::Runtime::load(search)))
     }
 
-    /// Opens a part once. What is missing stays missing for the life of the process, so the error is kept too.
+    /// The Objective-C runtime and Foundation.
+    ///
+    /// # Errors
+    /// As [`Frameworks::e5rt`].
+    pub fn objective_c(&self) -> Result<Arc<ObjectiveC>, SysError> {
+        self.part(&self.objective_c, |search| Ok(ObjectiveC::load(search)))
+    }
+
+    /// IOSurface.
+    ///
+    /// # Errors
+    /// As [`Frameworks::e5rt`].
+    pub fn surfaces(&self) -> Result<Arc<Surfaces>, SysError> {
+        let runtime = self.objective_c()?;
+        self.part(&self.surfaces, |search| Ok(Surfaces::load(&runtime, search)))
+    }
+
+    /// AppleNeuralEngine's classes, which compile and run programs given in memory.
+    ///
+    /// # Errors
+    /// As [`Frameworks::e5rt`].
+    pub fn in_memory(&self) -> Result<Arc<AppleNeuralEngine>, SysError> {
+        let (runtime, surfaces) = (self.objective_c()?, self.surfaces()?);
+        self.part(&self.engine, |search| AppleNeuralEngine::load(&runtime, &surfaces, search))
+    }
+
+    /// IOReport, which counts energy and traffic.
+    ///
+    /// # Errors
+    /// As [`Frameworks::e5rt`].
+    pub fn energy(&self) -> Result<Arc<Energy>, SysError> {
+        let runtime = self.objective_c()?;
+        self.part(&self.energy, |search| Ok(Energy::load(&runtime, search)))
+    }
+
+    /// Opens all parts and lists everything that was looked up, found or not. Calls nothing of the engine.
+    pub fn inventory(&self) -> Vec<(&'static str, Vec<Lookup>)> {
+        // Errors are in the lists as what was not found.
+        let _ = (self.e5rt().err(), self.in_memory().err(), self.energy().err());
+        vec![self.e5rt.lookups(), self.objective_c.lookups(), self.surfaces.lookups(), self.engine.lookups(), self.energy.lookups()]
+    }
+
     fn part<T>(
         &self,
-        slot: &OnceLock<Result<Arc<T>, SysError>>,
-        name: &'static str,
-        paths: &[&str],
-        load: impl FnOnce(&mut Search<'_>) -> Option<T>,
+        part: &Part<T>,
+        load: impl FnOnce(&mut Search<'_>) -> Result<Option<T>, SysError>,
     ) -> Result<Arc<T>, SysError> {
         let open = || {
             let os_build = self.os_build().unwrap_or_else(|_| "unknown".to_string());
-            let libraries: Vec<Library> = self.source.open(paths).map_err(|error| match error {
-                SysError::Open { path, reason } => lacking(name, &os_build, vec![Missing::Library(format!("{path} ({reason})"))]),
-                other => other,
-            })?;
-            let mut search = Search::new(&libraries);
+            let libraries = match self.source.open(part.paths) {
+                Ok(libraries) => libraries,
+                Err(SysError::Open { path, reason }) => {
+                    let item = Missing::Library(format!("{path} ({reason})"));
+                    let lookup = Lookup { item: item.clone(), required: true, found: false, types: None };
+                    let error = SysError::Lacking { part: part.name, os_build, missing: vec![item] };
+                    return Opened { value: Err(error), lookups: vec![lookup] };
+                }
+                Err(other) => return Opened { value: Err(other), lookups: Vec::new() },
+            };
+            let mut search = Search::new(&libraries, &os_build);
             let loaded = load(&mut search);
-            loaded.map(Arc::new).ok_or_else(|| lacking(name, &os_build, search.missing))
+            let value = loaded.and_then(|loaded| loaded.map(Arc::new).ok_or_else(|| lacking(part.name, &search)));
+            Opened { value, lookups: search.lookups }
         };
-        slot.get_or_init(open).clone()
+        part.opened.get_or_init(open).value.clone()
     }
 
     fn system_text(&self, name: &'static str) -> Result<String, SysError> {
@@ -120,8 +216,6 @@ impl Frameworks {
     }
 }
 
-fn lacking(part: &'static str, os_build: &str, mut missing: Vec<Missing>) -> SysError {
-    missing.sort();
-    missing.dedup();
-    SysError::Lacking { part, os_build: os_build.to_string(), missing }
+fn lacking(part: &'static str, search: &Search<'_>) -> SysError {
+    SysError::Lacking { part, os_build: search.os_build.clone(), missing: search.missing() }
 }

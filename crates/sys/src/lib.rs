@@ -18,9 +18,13 @@ mod frameworks;
 mod library;
 mod pool;
 
+pub mod ane;
 pub mod e5rt;
+pub mod energy;
 pub mod memory;
+pub mod objc;
+pub mod surface;
 
 pub use error::{AppleError, Missing, SysError};
 pub use frameworks::Frameworks;
-pub use library::Source;
+pub use library::{Lookup, Source};

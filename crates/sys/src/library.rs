@@ -43,31 +43,62 @@ impl Library {
     }
 }
 
-/// The libraries of one part of the system, searched in order.
+/// One thing that was looked up, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lookup {
+    /// What.
+    pub item: Missing,
+    /// Whether its part of the system is of no use without it.
+    pub required: bool,
+    /// Whether it is there.
+    pub found: bool,
+    /// For a method whose types are not those that we know: the known ones and the reported ones.
+    pub types: Option<(String, String)>,
+}
+
+/// The libraries of one part of the system, searched in order; it keeps a list of everything that was asked for.
 pub(crate) struct Search<'a> {
     libraries: &'a [Library],
-    pub(crate) missing: Vec<Missing>,
+    pub(crate) os_build: String,
+    pub(crate) lookups: Vec<Lookup>,
 }
 
 impl<'a> Search<'a> {
-    pub(crate) fn new(libraries: &'a [Library]) -> Self {
-        Self { libraries, missing: Vec::new() }
+    pub(crate) fn new(libraries: &'a [Library], os_build: &str) -> Self {
+        Self { libraries, os_build: os_build.to_string(), lookups: Vec::new() }
     }
 
-    /// The address of a data symbol, which is noted where it is missing.
+    /// Everything that is required and not there, sorted.
+    pub(crate) fn missing(&self) -> Vec<Missing> {
+        let mut missing: Vec<Missing> =
+            self.lookups.iter().filter(|lookup| lookup.required && !lookup.found).map(|lookup| lookup.item.clone()).collect();
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    /// Loads something without which the part is still of use.
+    pub(crate) fn lenient<T>(&mut self, load: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let before = self.lookups.len();
+        let loaded = load(self);
+        self.lookups[before..].iter_mut().for_each(|lookup| lookup.required = false);
+        loaded
+    }
+
+    /// The address of a data symbol that must be there.
     pub(crate) fn data(&mut self, name: &str) -> Option<NonNull<c_void>> {
         let found = self.libraries.iter().find_map(|library| library.address(name));
-        self.note(name, found)
+        self.note(Missing::Symbol(name.to_string()), true, found.is_some());
+        found
     }
 
-    /// A function that must be there: where it isn't, its name is noted.
+    /// A function that must be there.
     ///
     /// # Safety
     /// As [`Library::function`].
     pub(crate) unsafe fn required<F: Copy>(&mut self, name: &str) -> Option<F> {
         // SAFETY: the caller's promise.
-        let found = unsafe { self.optional(name) };
-        self.note(name, found)
+        unsafe { self.function(name, true) }
     }
 
     /// A function that may be absent.
@@ -76,14 +107,28 @@ impl<'a> Search<'a> {
     /// As [`Library::function`].
     pub(crate) unsafe fn optional<F: Copy>(&mut self, name: &str) -> Option<F> {
         // SAFETY: the caller's promise.
-        self.libraries.iter().find_map(|library| unsafe { library.function(name) })
+        unsafe { self.function(name, false) }
     }
 
-    fn note<T>(&mut self, name: &str, found: Option<T>) -> Option<T> {
-        if found.is_none() {
-            self.missing.push(Missing::Symbol(name.to_string()));
-        }
+    /// # Safety
+    /// As [`Library::function`].
+    unsafe fn function<F: Copy>(&mut self, name: &str, required: bool) -> Option<F> {
+        // SAFETY: the caller's promise.
+        let found = self.libraries.iter().find_map(|library| unsafe { library.function(name) });
+        self.note(Missing::Symbol(name.to_string()), required, found.is_some());
         found
+    }
+
+    pub(crate) fn note_class(&mut self, name: &str, required: bool, found: bool) {
+        self.note(Missing::Class(name.to_string()), required, found);
+    }
+
+    pub(crate) fn note_method(&mut self, name: &str, required: bool, found: bool, types: Option<(String, String)>) {
+        self.lookups.push(Lookup { item: Missing::Method(name.to_string()), required, found, types });
+    }
+
+    fn note(&mut self, item: Missing, required: bool, found: bool) {
+        self.lookups.push(Lookup { item, required, found, types: None });
     }
 }
 

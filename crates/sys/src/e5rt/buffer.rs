@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{Object, Runtime, check, optional};
+use super::{Object, Runtime, check};
 use crate::memory::Region;
 use crate::{SysError, memory};
 
@@ -74,7 +74,7 @@ impl Buffer {
     /// # Errors
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the question.
     pub fn reported_size(&self) -> Result<u64, SysError> {
-        let get = optional(self.object.functions().buffer_size, "e5rt_buffer_object_get_size")?;
+        let get = self.object.runtime.need(self.object.functions().buffer_size, "e5rt_buffer_object_get_size")?;
         let mut size = 0;
         // SAFETY: the buffer lives; one number is written.
         check(get.name, unsafe { (get.call)(self.object.raw(), &raw mut size) })?;

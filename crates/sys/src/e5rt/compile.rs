@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Object, Runtime, check, optional, path_text, text};
+use super::{Object, Runtime, check, path_text, text};
 use crate::SysError;
 
 /// What a compiler is made with.
@@ -64,7 +64,10 @@ impl Options {
     /// # Errors
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the question.
     pub fn devices(&self) -> Result<u64, SysError> {
-        let get = optional(self.0.functions().options_get_devices, "e5rt_e5_compiler_options_get_compute_device_types_mask")?;
+        let get = self
+            .0
+            .runtime
+            .need(self.0.functions().options_get_devices, "e5rt_e5_compiler_options_get_compute_device_types_mask")?;
         let mut mask = 0;
         // SAFETY: the object lives; one number is written through the pointer.
         check(get.name, unsafe { (get.call)(self.0.raw(), &raw mut mask) })?;
@@ -98,7 +101,10 @@ impl Options {
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system has no such option.
     pub fn set_custom_engine_options(&mut self, value: &str) -> Result<(), SysError> {
         let value = text("the engine compiler's options", value)?;
-        let set = optional(self.0.functions().options_set_custom, "e5rt_e5_compiler_options_set_custom_ane_compiler_options")?;
+        let set = self
+            .0
+            .runtime
+            .need(self.0.functions().options_set_custom, "e5rt_e5_compiler_options_set_custom_ane_compiler_options")?;
         // SAFETY: as in `set_segmenter`.
         check(set.name, unsafe { (set.call)(self.0.raw(), value.as_ptr()) })
     }
@@ -108,7 +114,7 @@ impl Options {
     /// # Errors
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system has no such option.
     pub fn set_profiling(&mut self, profile: bool) -> Result<(), SysError> {
-        let set = optional(self.0.functions().options_set_profiling, "e5rt_e5_compiler_options_set_enable_profiling")?;
+        let set = self.0.runtime.need(self.0.functions().options_set_profiling, "e5rt_e5_compiler_options_set_enable_profiling")?;
         // SAFETY: as in `set_devices`.
         check(set.name, unsafe { (set.call)(self.0.raw(), c_int::from(profile)) })
     }
@@ -163,7 +169,7 @@ impl Library {
     /// [`SysError::Code`] where the bundle must be compiled again; [`SysError::Lacking`] where this system lacks the function.
     pub fn open(runtime: &Arc<Runtime>, bundle: &Path) -> Result<Self, SysError> {
         let path = path_text("the path of the bundle", bundle)?;
-        let create = optional(runtime.functions.library_create, "e5rt_program_library_create")?;
+        let create = runtime.need(runtime.functions.library_create, "e5rt_program_library_create")?;
         // SAFETY: the path ends in zero; one object is written through the first pointer.
         let object = Object::create(runtime, create.name, runtime.functions.library_release.call, |out| unsafe {
             (create.call)(out, path.as_ptr())
@@ -178,8 +184,8 @@ impl Library {
     pub fn function_names(&self) -> Result<Vec<String>, SysError> {
         let functions = self.object.functions();
         let (count, names) = (
-            optional(functions.library_count, "e5rt_program_library_get_num_functions")?,
-            optional(functions.library_names, "e5rt_program_library_get_function_names")?,
+            self.object.runtime.need(functions.library_count, "e5rt_program_library_get_num_functions")?,
+            self.object.runtime.need(functions.library_names, "e5rt_program_library_get_function_names")?,
         );
         let _lock = self.lock.lock();
         let mut number = 0u64;
@@ -227,7 +233,7 @@ impl Function {
     /// # Errors
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the question.
     pub fn name(&self) -> Result<String, SysError> {
-        let get = optional(self.object.functions().function_name, "e5rt_program_function_get_name")?;
+        let get = self.object.runtime.need(self.object.functions().function_name, "e5rt_program_function_get_name")?;
         let mut name = std::ptr::null();
         // SAFETY: the function lives; one pointer to a text of its own is written.
         check(get.name, unsafe { (get.call)(self.object.raw(), &raw mut name) })?;
@@ -240,7 +246,7 @@ impl Function {
     /// # Errors
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the function.
     pub fn load(&mut self) -> Result<(), SysError> {
-        let load = optional(self.object.functions().function_load, "e5rt_program_function_load_for_execution")?;
+        let load = self.object.runtime.need(self.object.functions().function_load, "e5rt_program_function_load_for_execution")?;
         // SAFETY: the function lives and `&mut self` keeps other calls on it out.
         check(load.name, self.object.runtime.pooled(|| unsafe { (load.call)(self.object.raw()) }))
     }

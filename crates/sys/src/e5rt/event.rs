@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Object, Runtime, check, optional, text};
+use super::{Object, Runtime, check, text};
 use crate::SysError;
 
 /// A counter that an operation raises when it has run. Clones are the same event.
@@ -18,8 +18,8 @@ impl Event {
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system has no events.
     pub fn new(runtime: &Arc<Runtime>, name: &str, initial: u32) -> Result<Self, SysError> {
         let name = text("the event's name", name)?;
-        let create = optional(runtime.functions.event_create, "e5rt_async_event_create")?;
-        let release = optional(runtime.functions.event_release, "e5rt_async_event_release")?;
+        let create = runtime.need(runtime.functions.event_create, "e5rt_async_event_create")?;
+        let release = runtime.need(runtime.functions.event_release, "e5rt_async_event_release")?;
         // SAFETY: the name ends in zero; one object is written through the first pointer.
         let object =
             Object::create(runtime, create.name, release.call, |out| unsafe { (create.call)(out, name.as_ptr(), initial) })?;
@@ -31,7 +31,7 @@ impl Event {
     /// # Errors
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the function.
     pub fn signal(&self) -> Result<(), SysError> {
-        let signal = optional(self.object.functions().event_signal, "e5rt_async_event_signal")?;
+        let signal = self.object.runtime.need(self.object.functions().event_signal, "e5rt_async_event_signal")?;
         // SAFETY: the event lives; signalling is what events are made to do from any thread.
         check(signal.name, unsafe { (signal.call)(self.object.raw()) })
     }
@@ -41,7 +41,7 @@ impl Event {
     /// # Errors
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the function.
     pub fn wait(&self) -> Result<(), SysError> {
-        let wait = optional(self.object.functions().event_wait, "e5rt_async_event_sync_wait")?;
+        let wait = self.object.runtime.need(self.object.functions().event_wait, "e5rt_async_event_sync_wait")?;
         // SAFETY: the event lives; waiting is what events are made for on any thread.
         check(wait.name, self.object.runtime.pooled(|| unsafe { (wait.call)(self.object.raw()) }))
     }
@@ -51,7 +51,7 @@ impl Event {
     /// # Errors
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the question.
     pub fn last_signaled(&self) -> Result<u64, SysError> {
-        let last = optional(self.object.functions().event_last, "e5rt_async_event_get_last_signaled_value")?;
+        let last = self.object.runtime.need(self.object.functions().event_last, "e5rt_async_event_get_last_signaled_value")?;
         let mut value = 0;
         // SAFETY: the event lives; one number is written.
         check(last.name, unsafe { (last.call)(self.object.raw(), &raw mut value) })?;
@@ -63,7 +63,7 @@ impl Event {
     /// # Errors
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the function.
     pub fn set_active_future_value(&mut self, value: u64) -> Result<(), SysError> {
-        let set = optional(self.object.functions().event_set_future, "e5rt_async_event_set_active_future_value")?;
+        let set = self.object.runtime.need(self.object.functions().event_set_future, "e5rt_async_event_set_active_future_value")?;
         // SAFETY: the event lives.
         check(set.name, unsafe { (set.call)(self.object.raw(), value) })
     }

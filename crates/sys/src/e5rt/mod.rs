@@ -5,7 +5,7 @@
 //! [`Buffer`]s → [`Stream::encode`] → [`Stream::execute`]. No entitlement is needed for these.
 //!
 //! Every object keeps what it was made from alive, and is released before it. Codes other than zero are
-//! [`SysError::Code`](crate::SysError::Code); the numbers' meanings are not published, the framework prints its reasons to the
+//! [`SysError::Code`]; the numbers' meanings are not published, the framework prints its reasons to the
 //! system log.
 
 mod buffer;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::SysError;
 use crate::block::Blocks;
-use crate::library::{Function as CFunction, Search};
+use crate::library::Search;
 use crate::pool::Pool;
 use functions::{Code, Functions, Raw, Release};
 
@@ -37,6 +37,7 @@ pub struct Runtime {
     functions: Functions,
     pool: Pool,
     blocks: Option<Blocks>,
+    os_build: String,
 }
 
 impl std::fmt::Debug for Runtime {
@@ -48,11 +49,18 @@ impl std::fmt::Debug for Runtime {
 impl Runtime {
     pub(crate) fn load(search: &mut Search<'_>) -> Option<Self> {
         let (functions, pool) = (Functions::load(search), Pool::load(search));
-        let missing = search.missing.len();
-        let blocks = Blocks::load(search);
         // Blocks serve the asynchronous submission alone.
-        search.missing.truncate(missing);
-        Some(Self { functions: functions?, pool: pool?, blocks })
+        let blocks = search.lenient(Blocks::load);
+        Some(Self { functions: functions?, pool: pool?, blocks, os_build: search.os_build.clone() })
+    }
+
+    /// A function that may be absent, or the error that says so.
+    fn need<F>(&self, function: Option<F>, name: &'static str) -> Result<F, SysError> {
+        function.ok_or_else(|| SysError::Lacking {
+            part: "the Espresso runtime (e5rt)",
+            os_build: self.os_build.clone(),
+            missing: vec![crate::Missing::Symbol(name.to_string())],
+        })
     }
 
     /// Runs `work` with an autorelease pool: the runtime is Objective-C inside and leaves temporary objects behind.
@@ -64,15 +72,6 @@ impl Runtime {
 /// Turns a return value into a result.
 fn check(function: &'static str, code: Code) -> Result<(), SysError> {
     if code == 0 { Ok(()) } else { Err(SysError::Code { function, code }) }
-}
-
-/// A function that may be absent, or the error that says so.
-fn optional<F: Copy>(function: Option<CFunction<F>>, name: &'static str) -> Result<CFunction<F>, SysError> {
-    function.ok_or_else(|| SysError::Lacking {
-        part: "the Espresso runtime (e5rt)",
-        os_build: "this system".to_string(),
-        missing: vec![crate::Missing::Symbol(name.to_string())],
-    })
 }
 
 fn text(what: &'static str, value: &str) -> Result<CString, SysError> {

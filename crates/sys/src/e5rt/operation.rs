@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Buffer, Event, Function, Object, check, optional, text};
+use super::{Buffer, Event, Function, Object, check, text};
 use crate::{SysError, memory};
 
 /// How a function becomes an operation.
@@ -146,7 +146,9 @@ impl Operation {
     /// function.
     pub fn bind_completion_event(&mut self, event: &Event) -> Result<(), SysError> {
         let object = &self.shared.object;
-        let bind = optional(object.functions().operation_bind_completion, "e5rt_execution_stream_operation_bind_completion_event")?;
+        let bind = object
+            .runtime
+            .need(object.functions().operation_bind_completion, "e5rt_execution_stream_operation_bind_completion_event")?;
         let mut state = self.shared.state.lock();
         state.open(bind.name)?;
         // SAFETY: both objects live; the state keeps the event alive as long as the operation.
@@ -161,7 +163,9 @@ impl Operation {
     /// As [`Operation::bind_completion_event`].
     pub fn bind_dependent_events(&mut self, events: &[Event]) -> Result<(), SysError> {
         let object = &self.shared.object;
-        let bind = optional(object.functions().operation_bind_dependent, "e5rt_execution_stream_operation_bind_dependent_events")?;
+        let bind = object
+            .runtime
+            .need(object.functions().operation_bind_dependent, "e5rt_execution_stream_operation_bind_dependent_events")?;
         let mut state = self.shared.state.lock();
         state.open(bind.name)?;
         let mut raw: Vec<_> = events.iter().map(|event| event.object.raw()).collect();

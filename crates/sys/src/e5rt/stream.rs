@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::operation::Shared;
-use super::{Event, Object, Operation, Runtime, check, optional};
+use super::{Event, Object, Operation, Runtime, check};
 use crate::block::{Block, Submitted};
 use crate::memory::Held;
 use crate::{SysError, memory};
@@ -107,7 +107,7 @@ impl Stream {
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the setting.
     pub fn set_quality_of_service(&mut self, quality: u64) -> Result<(), SysError> {
         let object = &self.inner.object;
-        let set = optional(object.functions().stream_set_quality, "e5rt_execution_stream_set_quality_of_service")?;
+        let set = object.runtime.need(object.functions().stream_set_quality, "e5rt_execution_stream_set_quality_of_service")?;
         // SAFETY: the stream lives; `&mut self` keeps other calls on it out.
         check(set.name, unsafe { (set.call)(object.raw(), quality) })
     }
@@ -118,7 +118,8 @@ impl Stream {
     /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the setting.
     pub fn set_priority(&mut self, priority: u64) -> Result<(), SysError> {
         let object = &self.inner.object;
-        let set = optional(object.functions().stream_set_priority, "e5rt_execution_stream_set_ane_execution_priority")?;
+        let set =
+            object.runtime.need(object.functions().stream_set_priority, "e5rt_execution_stream_set_ane_execution_priority")?;
         // SAFETY: as above.
         check(set.name, unsafe { (set.call)(object.raw(), priority) })
     }
@@ -135,14 +136,13 @@ impl Stream {
         const CALL: &str = "e5rt_execution_stream_submit_async";
         idle(&self.in_flight, CALL)?;
         let inner = &mut *self.inner;
-        let submit = optional(inner.object.functions().stream_submit, CALL)?;
-        let blocks =
-            optional(inner.object.runtime.blocks.map(|call| crate::library::Function { call, name: CALL }), "_Block_copy")?;
+        let submit = inner.object.runtime.need(inner.object.functions().stream_submit, CALL)?;
+        let blocks = inner.object.runtime.need(inner.object.runtime.blocks, "_Block_copy")?;
         let event = inner
             .last_event
             .clone()
             .ok_or(SysError::Order { call: CALL, rule: "bind a completion event to the last operation first" })?;
-        let block = blocks.call.make(Submitted(Box::new(|| 0)))?;
+        let block = blocks.make(Submitted(Box::new(|| 0)))?;
         let before = event.last_signaled()?;
         inner.held.lock();
         // SAFETY: the stream lives; the block is the kind that the function takes and is kept until the end is known; the
