@@ -6,17 +6,21 @@
 //!
 //! Settings come from the variable `FAKE_APPLE` when the library is loaded and through [`control::fake_apple_control`] later.
 
+mod ane;
 pub mod control;
+pub mod core_foundation;
 pub mod counters;
+pub mod diagnostics;
 pub mod engine;
 pub mod faults;
 pub mod foundation;
 pub mod interface;
 pub mod objc;
 pub mod settings;
+pub mod surface;
 pub mod system;
 
 /// Every class, each after the one above it.
 pub(crate) fn class_specs() -> impl Iterator<Item = &'static objc::ClassSpec> {
-    foundation::specs()
+    foundation::specs().chain(surface::specs()).chain(ane::specs())
 }

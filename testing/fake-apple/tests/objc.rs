@@ -2,7 +2,7 @@
 //!
 //! One process holds one state of the library, so the tests of this file run one after the other.
 
-#![allow(clippy::undocumented_unsafe_blocks)]
+#![allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 
 mod common;
 
