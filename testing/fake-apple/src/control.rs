@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 
 /// Answers a request in JSON with JSON, which [`fake_apple_free`] frees.
 ///
-/// `{"set": {..}}` changes settings, `{"get": "settings"}` and `{"get": "counters"}` give them, `{"reset": true}` sets counters to zero
+/// `{"set": {..}}` changes settings, `{"get": "settings"}`, `{"get": "counters"}` and `{"get": "diagnostics"}` give them, `{"reset": true}` sets counters to zero
 /// and settings to those of the environment. A refused request answers `{"error": text}`.
 ///
 /// # Safety
@@ -48,6 +48,7 @@ fn answer(request: &Value) -> Result<Value, String> {
     }
     match request.get("get").and_then(Value::as_str) {
         Some("counters") => Ok(counters::json()),
+        Some("diagnostics") => Ok(crate::diagnostics::taken().into()),
         Some("settings") => serde_json::to_value(&*settings::current()).map_err(|error| error.to_string()),
         _ => Err(format!("unknown request {request}; known: set, reset, get counters, get settings")),
     }

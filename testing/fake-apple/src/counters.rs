@@ -45,6 +45,8 @@ counters! {
     unmaps,
     /// Compiles, also failed ones.
     compiles,
+    /// Programs that were found compiled.
+    cache_hits,
     /// Compiles that `_ANEInMemoryModel` asked for: these count against the budget of a process.
     in_memory_compiles,
     /// Programs loaded.

@@ -11,11 +11,14 @@ pub mod control;
 pub mod core_foundation;
 pub mod counters;
 pub mod diagnostics;
+pub mod e5rt;
 pub mod engine;
 pub mod faults;
 pub mod foundation;
 pub mod interface;
 pub mod objc;
+#[cfg(feature = "engine")]
+pub mod rules;
 pub mod settings;
 pub mod surface;
 pub mod system;

@@ -62,6 +62,9 @@ pub struct Settings {
     pub faults: Vec<Entry>,
     /// Time that each execution takes in addition, in milliseconds.
     pub delay_ms: u64,
+    /// How long compiles fail after one that failed, in milliseconds. The PyPI package aneforge 0.4.0 reports 15 seconds in which
+    /// they are unreliable.
+    pub unreliable_ms: u64,
     /// Execute nothing: outputs stay as they are.
     pub noop: bool,
     /// Keep freed objects for a while, so that their use is seen.
@@ -79,6 +82,7 @@ impl Default for Settings {
             limits: Limits::default(),
             faults: Vec::new(),
             delay_ms: 0,
+            unreliable_ms: 0,
             noop: false,
             zombies: true,
             symbol_order: SymbolOrder::Sorted,
