@@ -1,24 +1,28 @@
 //! Memory that ports are bound to: it keeps its place, and programs can share it.
 
 use crate::DeviceError;
-use crate::plan::Buffer as Lines;
+use aneforge_sys::surface::Surface;
+use aneforge_sys::{SysError, e5rt, memory};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// A shared handle on memory with an address that stays. Clones are the same memory; it lives as long as any of them.
 ///
 /// It holds little-endian elements in row-major order from its first byte on and may be longer than the port's bytes.
 #[derive(Clone)]
-pub struct Buffer(Arc<dyn Memory>);
+pub struct Buffer {
+    memory: memory::Buffer,
+    backing: Backing,
+}
 
-/// What a [`Buffer`] stands on: host memory, or the memory of a device's port.
-pub(crate) trait Memory: Send + Sync {
-    fn as_ptr(&self) -> *mut u8;
-    fn len(&self) -> usize;
-    /// Copies bytes out; the range was checked.
-    fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), DeviceError>;
-    /// Copies bytes in; the range was checked.
-    fn write(&self, offset: usize, from: &[u8]) -> Result<(), DeviceError>;
+/// What the memory belongs to.
+#[derive(Clone)]
+pub(crate) enum Backing {
+    /// The host alone.
+    Host,
+    /// A buffer of the e5rt runtime.
+    E5rt(e5rt::Buffer),
+    /// A surface.
+    Surface(Surface),
 }
 
 impl Buffer {
@@ -27,23 +31,41 @@ impl Buffer {
     /// # Errors
     /// [`DeviceError::Memory`] where the system refuses.
     pub fn host(length: usize) -> Result<Self, DeviceError> {
-        let lines = Lines::zeroed(length)?;
-        Ok(Self::on(Arc::new(Host { lines: Mutex::new(lines), length })))
+        let memory = memory::Buffer::host(length).map_err(|_| DeviceError::Memory { bytes: length })?;
+        Ok(Self { memory, backing: Backing::Host })
     }
 
-    pub(crate) fn on(memory: Arc<dyn Memory>) -> Self {
-        Self(memory)
+    pub(crate) fn e5rt(buffer: e5rt::Buffer) -> Self {
+        Self { memory: buffer.memory().clone(), backing: Backing::E5rt(buffer) }
+    }
+
+    pub(crate) fn surface(surface: Surface) -> Self {
+        Self { memory: surface.memory().clone(), backing: Backing::Surface(surface) }
+    }
+
+    /// Lends all bytes for writing.
+    pub(crate) fn with_mut<T>(&self, work: impl FnOnce(&mut [u8]) -> T) -> Result<T, DeviceError> {
+        self.memory.with_mut(work).map_err(fault)
+    }
+
+    /// Lends all bytes for reading.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&[u8]) -> T) -> Result<T, DeviceError> {
+        self.memory.with(work).map_err(fault)
+    }
+
+    pub(crate) fn backing(&self) -> &Backing {
+        &self.backing
     }
 
     /// Its first byte. The address is valid as long as a handle lives; who reads or writes through it while a program executes on the
     /// buffer sees torn values, so callers wait for `execute` to return.
     pub fn as_ptr(&self) -> *mut u8 {
-        self.0.as_ptr()
+        self.memory.as_ptr()
     }
 
     /// Length in bytes.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.memory.len()
     }
 
     /// Whether it holds nothing.
@@ -51,74 +73,46 @@ impl Buffer {
         self.len() == 0
     }
 
-    /// Copies bytes out of it, from `offset` on.
+    /// Copies bytes out of it, from `offset` on; waits while a program executes on it.
     ///
     /// # Errors
     /// [`DeviceError::BufferRange`] where the range does not lie inside.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.check(offset, into.len())?;
-        self.0.read(offset, into)
+        self.memory.read(offset, into).map_err(fault)
     }
 
-    /// Copies bytes into it, from `offset` on.
+    /// Copies bytes into it, from `offset` on; waits while a program executes on it.
     ///
     /// # Errors
     /// As [`Self::read`]; nothing is changed then.
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), DeviceError> {
-        self.check(offset, from.len())?;
-        self.0.write(offset, from)
+        self.memory.write(offset, from).map_err(fault)
+    }
+
+    /// Sets all its bytes to zero.
+    ///
+    /// # Errors
+    /// [`DeviceError::Internal`] where the system refuses to hand out the memory.
+    pub fn clear(&self) -> Result<(), DeviceError> {
+        self.memory.clear().map_err(fault)
     }
 
     /// Whether both are the same memory.
     pub fn is_same(&self, other: &Self) -> bool {
-        std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
+        self.memory.same(&other.memory)
     }
+}
 
-    fn check(&self, offset: usize, bytes: usize) -> Result<(), DeviceError> {
-        let length = self.len();
-        match offset.checked_add(bytes) {
-            Some(end) if end <= length => Ok(()),
-            _ => Err(DeviceError::BufferRange { offset, bytes, length }),
-        }
+fn fault(error: SysError) -> DeviceError {
+    match error {
+        SysError::Range { offset, length, size } => DeviceError::BufferRange { offset, bytes: length, length: size },
+        other => DeviceError::internal("buffers", other.to_string()),
     }
 }
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Buffer({:p}, {} bytes)", self.as_ptr(), self.len())
-    }
-}
-
-/// Memory of the host.
-struct Host {
-    lines: Mutex<Lines>,
-    length: usize,
-}
-
-impl Host {
-    fn with<R>(&self, work: impl FnOnce(&mut [u8]) -> R) -> R {
-        // Bytes have no state that a panic could leave broken.
-        work(self.lines.lock().unwrap_or_else(PoisonError::into_inner).bytes_mut())
-    }
-}
-
-impl Memory for Host {
-    fn as_ptr(&self) -> *mut u8 {
-        self.with(<[u8]>::as_mut_ptr)
-    }
-
-    fn len(&self) -> usize {
-        self.length
-    }
-
-    fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.with(|bytes| into.copy_from_slice(&bytes[offset..offset + into.len()]));
-        Ok(())
-    }
-
-    fn write(&self, offset: usize, from: &[u8]) -> Result<(), DeviceError> {
-        self.with(|bytes| bytes[offset..offset + from.len()].copy_from_slice(from));
-        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can go wrong between a program and its results.
 
+use crate::ane::AneError;
 use aneforge_mil::op::OpError;
 use aneforge_mil::{DType, DisplayShape, TensorType, WeightError};
 
@@ -142,6 +143,9 @@ pub enum DeviceError {
     /// A constant could not be read.
     #[error(transparent)]
     Weight(#[from] WeightError),
+    /// The engine, or the way to it, refused.
+    #[error(transparent)]
+    Ane(#[from] AneError),
     /// A rule of this crate was broken: a defect, reported instead of a panic.
     #[error("internal fault in {place}: {problem}")]
     Internal {

@@ -4,6 +4,7 @@
 //! [`open`] gives a [`Device`] by name, [`Device::load`] an [`Executable`], [`Executable::execute`] runs it on bytes.
 #![forbid(unsafe_code)]
 
+pub mod ane;
 mod bound;
 mod buffer;
 mod cpu;

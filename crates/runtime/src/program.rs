@@ -6,7 +6,8 @@ use aneforge_compile::Manifest;
 use aneforge_compile::bundle::MANIFEST;
 use aneforge_mil::op::builtin;
 use aneforge_mil::{BlobFolder, BlobSource, Body, parse, resolve};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// File name of the program's text in a bundle.
 const TEXT_FILE: &str = "model.mil";
@@ -17,6 +18,15 @@ pub struct Program {
     name: String,
     body: Body,
     segments: Option<Segments>,
+    origin: Option<Origin>,
+}
+
+/// Where a program stands on disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) folder: PathBuf,
+    /// The bundle's manifest, where it has one.
+    pub(crate) manifest: Option<Arc<Manifest>>,
 }
 
 impl Program {
@@ -29,10 +39,12 @@ impl Program {
         let bundle = bundle.as_ref();
         let path = bundle.join(MANIFEST);
         let manifest = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Manifest>(&bytes).ok());
-        match manifest.filter(|manifest| !manifest.segments.is_empty()) {
-            Some(manifest) => segment::open(bundle, &bundle.display().to_string(), &manifest),
-            None => Self::open_mil(bundle),
-        }
+        let mut program = match manifest.as_ref().filter(|manifest| !manifest.segments.is_empty()) {
+            Some(manifest) => segment::open(bundle, &bundle.display().to_string(), manifest)?,
+            None => Self::open_mil(bundle)?,
+        };
+        program.origin = Some(Origin { folder: bundle.to_path_buf(), manifest: manifest.map(Arc::new) });
+        Ok(program)
     }
 
     /// Reads a program that is one MIL text.
@@ -58,21 +70,26 @@ impl Program {
             _ => "main",
         };
         let body = resolve(&program, function, builtin(), blobs).map_err(|error| fault(error.render(text)))?;
-        Ok(Self { name: name.to_string(), body, segments: None })
+        Ok(Self { name: name.to_string(), body, segments: None, origin: None })
     }
 
     /// A program from a body that is already resolved; the caller has verified it.
     pub fn from_body(name: impl Into<String>, body: Body) -> Self {
-        Self { name: name.into(), body, segments: None }
+        Self { name: name.into(), body, segments: None, origin: None }
     }
 
     pub(crate) fn in_segments(name: impl Into<String>, body: Body, segments: Segments) -> Self {
-        Self { name: name.into(), body, segments: Some(segments) }
+        Self { name: name.into(), body, segments: Some(segments), origin: None }
     }
 
     /// Its segments, where it is not one text.
     pub(crate) fn segments(&self) -> Option<&Segments> {
         self.segments.as_ref()
+    }
+
+    /// Where it stands on disk, where it was read from there.
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
     }
 
     /// What people know it by: the file it came from.

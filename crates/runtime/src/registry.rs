@@ -1,5 +1,6 @@
 //! Devices by name.
 
+use crate::ane::{self, Ane};
 use crate::emulator::{Emulator, EmulatorOptions};
 use crate::{Cpu, Device, DeviceError, Null, Reference};
 use aneforge_core::{Chip, chips};
@@ -16,12 +17,10 @@ pub struct DeviceInfo {
     pub description: String,
 }
 
-/// Why the engine itself cannot be opened by this version.
-const NO_ENGINE: &str =
-    "the engine needs a Mac with Apple silicon and a route to it, which this version does not have; use cpu or emulator:<chip>";
-
-/// Opens a device: `null`, `reference`, `cpu`, `emulator:<chip>`, `ane`, or `auto`, which is the best of this machine and says which
-/// by its [`Device::name`].
+/// Opens a device: `null`, `reference`, `cpu`, `emulator:<chip>`, `ane` and `fake` with or without a route, or `auto`, which is the best
+/// of this machine and says which by its [`Device::name`] and why by its line in [`devices`].
+///
+/// `fake` is `ane` on the library that `ANEFORGE_FAKE_APPLE` names, in place of Apple's frameworks.
 ///
 /// # Errors
 /// [`DeviceError::UnknownDevice`] for any other name, [`DeviceError::NotHere`] for a device that this machine cannot provide.
@@ -33,10 +32,16 @@ pub fn open(name: &str) -> Result<Arc<dyn Device>, DeviceError> {
     match name {
         "null" => Ok(Arc::new(Null)),
         "reference" => Ok(Arc::new(Reference)),
-        "cpu" | "auto" => Ok(Arc::new(Cpu::default())),
-        "ane" => Err(DeviceError::NotHere { name: name.to_string(), reason: NO_ENGINE.to_string() }),
-        _ => Err(unknown(name)),
+        "cpu" => Ok(Arc::new(Cpu::default())),
+        "auto" => Ok(engine("ane").unwrap_or_else(|_| Arc::new(Cpu::default()))),
+        _ => engine(name),
     }
+}
+
+/// The engine by name.
+fn engine(name: &str) -> Result<Arc<dyn Device>, DeviceError> {
+    let options = ane::options(name)?.ok_or_else(|| unknown(name))?;
+    Ok(Arc::new(Ane::open(options)?))
 }
 
 /// Every device there is, available or not.
@@ -51,12 +56,18 @@ pub fn devices() -> Vec<DeviceInfo> {
     for chip in chips() {
         add(&Emulator::new(chip, EmulatorOptions::default()));
     }
-    all.push(DeviceInfo { name: "ane".to_string(), available: false, description: NO_ENGINE.to_string() });
-    all.push(DeviceInfo {
-        name: "auto".to_string(),
-        available: true,
-        description: "cpu, because this version has no route to an engine".to_string(),
-    });
+    let mut why = String::new();
+    for name in ["ane", "ane:e5rt", "ane:in-memory", "ane:client", "fake", "fake:e5rt", "fake:in-memory", "fake:client"] {
+        let (available, description) = match engine(name) {
+            Ok(device) => (true, device.describe()),
+            Err(error) => (false, error.to_string()),
+        };
+        if name == "ane" {
+            why = if available { format!("ane: {description}") } else { format!("cpu, because {description}") };
+        }
+        all.push(DeviceInfo { name: name.to_string(), available, description });
+    }
+    all.push(DeviceInfo { name: "auto".to_string(), available: true, description: why });
     all
 }
 
@@ -64,7 +75,9 @@ fn unknown(name: &str) -> DeviceError {
     let chips = chips().iter().map(|chip| chip.name).collect::<Vec<_>>().join("|");
     DeviceError::UnknownDevice {
         name: name.to_string(),
-        known: format!("auto, null, reference, cpu, ane, emulator:<chip> with chip one of {chips}"),
+        known: format!(
+            "auto, null, reference, cpu, ane, fake (both also with :e5rt, :in-memory or :client), emulator:<chip> with chip one of {chips}"
+        ),
     }
 }
 
@@ -76,7 +89,7 @@ mod tests {
     fn every_available_device_opens_under_its_name() {
         for info in devices() {
             match open(&info.name) {
-                Ok(device) if info.name == "auto" => assert_eq!(device.name(), "cpu"),
+                Ok(device) if info.name == "auto" => assert!(info.description.starts_with(device.name()), "{}", info.description),
                 Ok(device) => assert_eq!(device.name(), info.name),
                 Err(error) => assert!(error.is_not_here() && !info.available, "{error}"),
             }
@@ -85,7 +98,7 @@ mod tests {
 
     #[test]
     fn an_unknown_device_or_chip_is_an_error_that_lists_what_there_is() {
-        for name in ["gpu", "emulator:m0", "emulator:", "CPU"] {
+        for name in ["gpu", "emulator:m0", "emulator:", "CPU", "ane:", "ane:metal", "fake:"] {
             let error = open(name).unwrap_err();
             assert!(!error.is_not_here());
             assert!(error.to_string().contains("reference") && error.to_string().contains("m1"), "{error}");

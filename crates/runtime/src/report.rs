@@ -1,5 +1,6 @@
 //! What a loaded program is made of, for people who want to know where the time and memory went.
 
+use crate::ane::EngineReport;
 use aneforge_compile::SegmentKind;
 use std::fmt;
 
@@ -16,6 +17,8 @@ pub struct Report {
     pub steps: Vec<StepReport>,
     /// Where each segment runs, in order; empty where the program is whole.
     pub segments: Vec<SegmentReport>,
+    /// What is known of the engine that it runs on, where it does.
+    pub engine: Option<EngineReport>,
 }
 
 /// Where one segment of a program runs.

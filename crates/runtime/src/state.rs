@@ -1,7 +1,7 @@
 //! Buffers that live across the calls of an executable.
 
 use crate::device::names;
-use crate::{DeviceError, Port};
+use crate::{Buffer, DeviceError, Port};
 use aneforge_mil::Body;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,12 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct States {
     ports: Vec<Port>,
     buffers: Mutex<Vec<Vec<u8>>>,
+    /// Memory of a device in place of the buffers; whoever executes on it keeps others out.
+    own: Vec<Buffer>,
 }
 
 impl States {
     /// No states.
     pub fn none() -> &'static Self {
-        static NONE: States = States { ports: Vec::new(), buffers: Mutex::new(Vec::new()) };
+        static NONE: States = States { ports: Vec::new(), buffers: Mutex::new(Vec::new()), own: Vec::new() };
         &NONE
     }
 
@@ -27,7 +29,12 @@ impl States {
         let port = |state: &aneforge_mil::State| Port::of(&body.name, &state.name, body.ty(state.input));
         let ports = body.states.iter().map(port).collect::<Result<Vec<_>, _>>()?;
         let buffers = ports.iter().map(zeros).collect::<Result<_, _>>()?;
-        Ok(Self { ports, buffers: Mutex::new(buffers) })
+        Ok(Self { ports, buffers: Mutex::new(buffers), own: Vec::new() })
+    }
+
+    /// States in a device's memory, one buffer for each port.
+    pub(crate) fn on(ports: Vec<Port>, own: Vec<Buffer>) -> Self {
+        Self { ports, buffers: Mutex::default(), own }
     }
 
     /// Names and types, in order.
@@ -49,6 +56,11 @@ impl States {
     /// [`DeviceError::StateName`].
     pub fn read(&self, name: &str) -> Result<Vec<u8>, DeviceError> {
         let index = self.index(name)?;
+        if let Some(buffer) = self.own.get(index) {
+            let mut bytes = vec![0; self.ports[index].byte_length()];
+            buffer.read(0, &mut bytes)?;
+            return Ok(bytes);
+        }
         Ok(self.lock()[index].clone())
     }
 
@@ -63,6 +75,9 @@ impl States {
             let (expected, got) = (port.ty.clone(), bytes.len());
             return Err(DeviceError::PortLength { port: name.to_string(), expected, bytes: port.byte_length(), got });
         }
+        if let Some(buffer) = self.own.get(index) {
+            return buffer.write(0, bytes);
+        }
         self.lock()[index].copy_from_slice(bytes);
         Ok(())
     }
@@ -70,6 +85,8 @@ impl States {
     /// Makes all states zero again.
     pub fn reset(&self) {
         self.lock().iter_mut().for_each(|buffer| buffer.fill(0));
+        // Memory that is handed out is always given; a surface that the system refuses to lock keeps what it holds.
+        self.own.iter().for_each(|buffer| drop(buffer.clear()));
     }
 
     /// The buffers for the length of one call; calls of a program without states do not wait for each other.

@@ -26,7 +26,6 @@ mod step;
 mod strided;
 mod window;
 
-pub(crate) use memory::Buffer;
 pub(crate) use policy::Policy;
 pub(crate) use reduce::Reduction;
 
@@ -37,7 +36,7 @@ use aneforge_mil::DType;
 use builder::Builder;
 use graph::Graph;
 use half::f16;
-use memory::{Memory, Slot, Spot};
+use memory::{Buffer, Memory, Slot, Spot};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -114,6 +113,7 @@ impl Plan {
                 constant_bytes,
                 steps: builder.reports,
                 segments: Vec::new(),
+                engine: None,
             },
             policy: options.policy.clone(),
             steps: builder.steps,

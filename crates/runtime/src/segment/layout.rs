@@ -4,7 +4,7 @@ use aneforge_compile::Move;
 
 /// The copies that a chain of moves needs; reshapes need none.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// Shape of the tensor and order of its axes, copy by copy.
     copies: Vec<(Vec<usize>, Vec<usize>)>,
     /// Bytes of an element.
@@ -13,7 +13,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// The layout of a tensor of that shape; the moves were checked.
-    pub(super) fn new(shape: &[usize], width: usize, moves: &[Move]) -> Self {
+    pub(crate) fn new(shape: &[usize], width: usize, moves: &[Move]) -> Self {
         let mut shape = shape.to_vec();
         let mut copies = Vec::new();
         for step in moves {
@@ -25,8 +25,13 @@ impl Layout {
         Self { copies, width }
     }
 
+    /// Whether the bytes stay as they are.
+    pub(crate) fn is_identity(&self) -> bool {
+        self.copies.is_empty()
+    }
+
     /// The bytes after the moves; `None` where they stay as they are.
-    pub(super) fn apply(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn apply(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut moved: Option<Vec<u8>> = None;
         for (shape, order) in &self.copies {
             moved = Some(transposed(moved.as_deref().unwrap_or(bytes), self.width, shape, order));

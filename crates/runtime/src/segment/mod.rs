@@ -6,6 +6,7 @@ mod open;
 mod stitch;
 
 pub(crate) use execute::load;
+pub(crate) use layout::Layout;
 pub(crate) use open::open;
 
 use crate::Program;

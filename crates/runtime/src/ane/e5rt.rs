@@ -1,0 +1,178 @@
+//! The e5rt route: compile a text with its weights, load a function, bind buffers to its ports, execute.
+//!
+//! The order of calls is that of the PyPI package aneforge 0.4.0 and the ANE guide, arXiv 2606.22283, chapter 6.
+
+use super::error::Step;
+use super::fault::{Fault, Kind};
+use super::kernel::Context;
+use super::policy::retry_once;
+use super::prepare::Part;
+use super::stats::Counts;
+use crate::Buffer;
+use crate::buffer::Backing;
+use aneforge_compile::bundle::TEXT;
+use aneforge_sys::SysError;
+use aneforge_sys::e5rt::{
+    Buffer as PortBuffer, BufferKind, Compiler, Config, Library, Operation, OperationOptions, Options, Runtime, Stream,
+};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Public users round the sizes of buffers up to this.
+const GRANULE: usize = 64;
+
+/// A program that e5rt compiles.
+pub(crate) struct Program {
+    context: Context,
+    runtime: Arc<Runtime>,
+    text: PathBuf,
+    bundles: PathBuf,
+    function: String,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+    library: Mutex<Option<Arc<Library>>>,
+}
+
+/// A function on the engine with buffers at its ports, encoded. The stream is dropped before its operation.
+pub(crate) struct Loaded {
+    stream: Stream,
+    _operation: Operation,
+}
+
+impl Program {
+    pub(crate) fn new(context: Context, runtime: Arc<Runtime>, part: &Part, bundles: PathBuf) -> Self {
+        let names = |ports: &[crate::Port]| ports.iter().map(|port| port.name.clone()).collect();
+        Self {
+            context,
+            runtime,
+            text: part.folder.join(TEXT),
+            bundles,
+            function: part.function.clone(),
+            inputs: names(&part.ports.inputs),
+            outputs: names(&part.ports.outputs),
+            library: Mutex::new(None),
+        }
+    }
+
+    /// Compiles the program, where nobody in this process has.
+    pub(crate) fn compile(&self) -> Result<Arc<Library>, Fault> {
+        let mut slot = self.library.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(library) = &*slot {
+            return Ok(library.clone());
+        }
+        let shared = &self.context.shared;
+        let known =
+            shared.libraries.lock().unwrap_or_else(PoisonError::into_inner).get(&self.context.key).and_then(|l| l.upgrade());
+        let library = match known {
+            Some(library) => library,
+            None => self.compile_anew(self.context.options.force_recompilation)?,
+        };
+        *slot = Some(library.clone());
+        Ok(library)
+    }
+
+    fn compile_anew(&self, force: bool) -> Result<Arc<Library>, Fault> {
+        let (shared, key) = (&self.context.shared, &self.context.key);
+        if let Some(failure) = shared.back_off.check(key, Instant::now()) {
+            return Err(Fault::kind(Step::Compile, Kind::BackOff(failure.remaining), failure.reason));
+        }
+        let library = self.call_compiler(force).map(Arc::new).map_err(|error| {
+            let fault = Fault::of(Step::Compile, &error);
+            shared.back_off.failed(key, fault.text.clone(), Instant::now() + self.context.options.back_off);
+            fault
+        })?;
+        shared.back_off.succeeded(key);
+        Counts::add(&self.context.counts.compilations, 1);
+        let mut libraries = shared.libraries.lock().unwrap_or_else(PoisonError::into_inner);
+        libraries.retain(|_, library| library.strong_count() > 0);
+        libraries.insert(key.clone(), Arc::downgrade(&library));
+        Ok(library)
+    }
+
+    fn call_compiler(&self, force: bool) -> Result<Library, SysError> {
+        let config = Config::new(&self.runtime, &self.bundles)?;
+        let mut compiler = Compiler::new(&config)?;
+        let mut options = Options::new(&self.runtime)?;
+        // The engine alone: with other units allowed, a program that the engine refuses runs there without a word.
+        options.set_devices(Options::ENGINE)?;
+        options.set_force_recompilation(force)?;
+        options.set_segmenter("graph")?;
+        compiler.compile(&self.text, &options)
+    }
+
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Buffer, Fault> {
+        let size = bytes.max(1).next_multiple_of(GRANULE);
+        let made = PortBuffer::allocate(&self.runtime, size, BufferKind::Host);
+        made.map(Buffer::e5rt).map_err(|error| Fault::of(Step::Bind, &error))
+    }
+
+    pub(crate) fn takes(&self, buffer: &Buffer) -> bool {
+        matches!(buffer.backing(), Backing::E5rt(_))
+    }
+
+    /// Loads the function with these buffers at its ports.
+    pub(crate) fn load(&self, inputs: &[Buffer], outputs: &[Buffer]) -> Result<Loaded, Fault> {
+        let library = self.compile()?;
+        let (operation, second) = retry_once(|| self.operation(&library), |error| matches!(error, SysError::Code { .. }));
+        let operation = match operation {
+            Ok(operation) => {
+                Counts::add(&self.context.counts.retried_loads, usize::from(second));
+                operation
+            }
+            // The daemon may no longer have what it compiled: once more from the text.
+            Err(first) => {
+                let fault = Fault::of(Step::Load, &first);
+                drop(library);
+                *self.library.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                let library = self.compile_anew(false)?;
+                let operation = self.operation(&library).map_err(|_| fault)?;
+                *self.library.lock().unwrap_or_else(PoisonError::into_inner) = Some(library);
+                Counts::add(&self.context.counts.reloads, 1);
+                operation
+            }
+        };
+        Counts::add(&self.context.counts.loads, 1);
+        self.encode(operation, inputs, outputs).map_err(|error| Fault::of(Step::Bind, &error))
+    }
+
+    fn operation(&self, library: &Library) -> Result<Operation, SysError> {
+        let mut options = OperationOptions::new(library.function(&self.function)?)?;
+        options.set_name(&self.function)?;
+        options.set_allocate_intermediate_buffers(true)?;
+        Operation::new(options)
+    }
+
+    fn encode(&self, mut operation: Operation, inputs: &[Buffer], outputs: &[Buffer]) -> Result<Loaded, SysError> {
+        let named = self.inputs.iter().zip(inputs).map(|pair| (true, pair));
+        for (input, (name, buffer)) in named.chain(self.outputs.iter().zip(outputs).map(|pair| (false, pair))) {
+            let port = if input { operation.input_port(name)? } else { operation.output_port(name)? };
+            if let Backing::E5rt(buffer) = buffer.backing() {
+                port.bind(buffer)?;
+            }
+        }
+        let mut stream = Stream::new(&self.runtime)?;
+        match stream.set_quality_of_service(u64::from(self.context.options.quality_of_service)) {
+            // A system without the setting runs everything alike.
+            Err(SysError::Lacking { .. }) => {}
+            result => result?,
+        }
+        if let Some(priority) = self.context.options.priority {
+            stream.set_priority(priority)?;
+        }
+        stream.encode(&mut operation)?;
+        Ok(Loaded { stream, _operation: operation })
+    }
+
+    /// Forgets what was compiled, where the engine lost it.
+    pub(crate) fn forget(&self) {
+        *self.library.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.context.shared.libraries.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.context.key);
+    }
+}
+
+impl Loaded {
+    pub(crate) fn execute(&mut self) -> Result<(), Fault> {
+        self.stream.execute().map_err(|error| Fault::of(Step::Execute, &error))
+    }
+}
