@@ -15,6 +15,7 @@ const ORDER: &[&str] = &[
     "aneforge-core",
     "aneforge-compile",
     "aneforge-runtime",
+    "aneforge-nn",
     "aneforge-io",
     "aneforge-conform",
     "aneforge",

@@ -122,8 +122,8 @@ impl Graph {
         self.handles(|kind| matches!(kind, NodeKind::Parameter { .. }))
     }
 
-    /// A tensor that only carries an error.
-    pub(crate) fn failed(&self, error: GraphError) -> Tensor {
+    /// A tensor that only carries an error, for builders outside of this crate that refuse what they were given.
+    pub fn failed(&self, error: GraphError) -> Tensor {
         Tensor::failed(self.clone(), Arc::new(error))
     }
 

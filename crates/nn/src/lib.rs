@@ -1,0 +1,59 @@
+//! Models with named parameters, losses, optimizers, and trainers whose whole step is one program.
+//!
+//! A model is a struct of modules; its forward pass is a plain function. The same one serves training, where parameters are buffers
+//! that stay on the device, and inference, where they are weights of the program.
+//!
+//! ```
+//! use aneforge_core::{DType, Graph, Tensor};
+//! use aneforge_nn::{Linear, NnError, Parameters, Pass};
+//!
+//! struct Classifier { first: Linear, second: Linear }
+//!
+//! impl Classifier {
+//!     fn apply(&self, pass: &Pass, x: &Tensor) -> Tensor {
+//!         self.second.apply(pass, &self.first.apply(pass, x).relu())
+//!     }
+//! }
+//!
+//! let mut parameters = Parameters::new(42);
+//! let mut root = parameters.root();
+//! let model = Classifier {
+//!     first: Linear::new(&mut root.scope("first"), 4, 8, true)?,
+//!     second: Linear::new(&mut root.scope("second"), 8, 3, true)?,
+//! };
+//! assert_eq!(parameters.entries()[1].name(), "first.bias");
+//!
+//! let graph = Graph::new();
+//! let x = graph.input("x", DType::Fp16, &[2, 4]);
+//! let logits = model.apply(&Pass::inference(&parameters, &graph)?, &x);
+//! assert_eq!(logits.shape()?, [2, 3]);
+//! # Ok::<(), NnError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod clip;
+mod detach;
+mod error;
+mod initialise;
+pub mod loss;
+mod module;
+pub mod optimizer;
+pub mod pair;
+mod parameters;
+mod pass;
+mod random;
+mod schedule;
+pub mod state;
+
+pub use clip::{are_numbers, clip_by_norm};
+pub use detach::{DETACH, detach};
+pub use error::NnError;
+pub use initialise::{Initialiser, RELU_GAIN};
+pub use module::{
+    Attention, AttentionOptions, BatchNorm, Conv2d, Embedding, GroupNorm, LayerNorm, Linear, Mlp, RmsNorm, RopeStyle, SwiGlu, rope,
+};
+pub use optimizer::Optimizer;
+pub use parameters::{Entry, Parameter, Parameters, Scope};
+pub use pass::Pass;
+pub use random::Random;
+pub use schedule::Schedule;
