@@ -1,5 +1,8 @@
 # Everything is a script in scripts/; this file only names them.
-.PHONY: demo test bench fuzz lint clean
+.PHONY: capi demo test bench fuzz lint clean
+
+capi: ## The C library and its headers in build/
+	@scripts/capi.sh
 
 demo: ## Embed sentences with a pretrained model and compare with onnxruntime
 	@scripts/demo.sh
@@ -17,4 +20,4 @@ lint: ## Formatting and lints alone
 	@scripts/lint.sh
 
 clean: ## Remove builds, environments, downloads and fixtures
-	rm -rf target .cache .venv .venv-demo .venv-upstream
+	rm -rf build target .cache .venv .venv-demo .venv-upstream

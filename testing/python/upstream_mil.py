@@ -47,8 +47,8 @@ from safetensors.numpy import save_file
 LAYERS, LENGTH, WIDTH, INNER, HEADS = 12, 128, 768, 3072, 12
 
 
-def load_package(scratch: Path) -> Any:
-    """Imports aneforge with a stub library and with all of its caches under `scratch`."""
+def stub_library(scratch: Path) -> Path:
+    """A library that says yes to everything, built on the first use."""
     source = Path(__file__).with_name("stub_dispatcher.c")
     library = scratch / f"stub-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.so"
     if not library.exists():
@@ -56,8 +56,14 @@ def load_package(scratch: Path) -> Any:
         command = ["cc", "-shared", "-fPIC", "-O1", str(source), "-o", str(temporary)]
         subprocess.run(command, check=True)
         temporary.replace(library)
+    return library.resolve()
+
+
+def load_package(scratch: Path, library: Path | None = None) -> Any:
+    """Imports aneforge with a native library, the stub where none is given, and with all of its
+    caches under `scratch`."""
     os.environ.update(
-        ANEFORGE_DYLIB=str(library.resolve()),
+        ANEFORGE_DYLIB=str(library or stub_library(scratch)),
         ANEFORGE_TARGET="h16s",
         ANEFORGE_NO_AUTOBUILD="1",
         ANEFORGE_CACHE=str(scratch / "cache"),
@@ -161,8 +167,8 @@ def answer(case: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.ndarray:
     return np.ascontiguousarray(values[case["output"]], np.float64)
 
 
-def write_case(af: Any, case: dict[str, Any], folder: Path) -> None:
-    """All files of one case."""
+def build(af: Any, case: dict[str, Any]) -> tuple[Any, dict[str, np.ndarray]]:
+    """A case's output as a tensor of the package, and its arrays."""
     tensors: dict[str, Any] = {}
     arrays: dict[str, np.ndarray] = {}
     for name, description in case["inputs"].items():
@@ -178,11 +184,12 @@ def write_case(af: Any, case: dict[str, Any], folder: Path) -> None:
         else:
             inputs = [tensors[key] for key in node["inputs"]]
             tensors[node["id"]] = apply(af, node, inputs, constants)
-    output = tensors[case["output"]]
-    case["fused"] = fused(output)
+    return tensors[case["output"]], arrays
+
+
+def expect(case: dict[str, Any], arrays: dict[str, np.ndarray], folder: Path) -> None:
+    """Adds the result by numpy; a compressed weight becomes what was stored of it in `folder`."""
     options = case["compress"]
-    lower(af, output, folder, **options)
-    shutil.rmtree(folder / "cache", ignore_errors=True)
     if options:
         key = f"{case['output']}.weight"
         stored = upstream_weights.dequantised(folder, options["compress"], arrays[key].shape)
@@ -191,6 +198,15 @@ def write_case(af: Any, case: dict[str, Any], folder: Path) -> None:
             sys.exit(f"{case['name']}: the compressed weight is off by {error:.3f}")
         arrays[key] = stored
     arrays["expected"] = answer(case, arrays)
+
+
+def write_case(af: Any, case: dict[str, Any], folder: Path) -> None:
+    """All files of one case."""
+    output, arrays = build(af, case)
+    case["fused"] = fused(output)
+    lower(af, output, folder, **case["compress"])
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    expect(case, arrays, folder)
     if tuple(output.shape) != arrays["expected"].shape:
         sys.exit(f"{case['name']}: shape {output.shape}, expected {arrays['expected'].shape}")
     save_file(arrays, folder / "arrays.safetensors")
