@@ -20,6 +20,7 @@ pub mod claims;
 pub mod emulated;
 pub mod fingerprint;
 pub mod generate;
+pub mod numerics;
 pub mod published;
 pub mod random;
 pub mod reference;

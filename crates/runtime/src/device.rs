@@ -2,6 +2,7 @@
 
 use crate::element::byte_length;
 use crate::{Bound, DeviceError, Program, Report, States};
+use aneforge_core::Chip;
 use aneforge_mil::{Body, TensorType};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,16 @@ use std::time::Duration;
 pub trait Device: Send + Sync + std::fmt::Debug {
     /// The name it is opened by, for example `cpu` or `emulator:m1`.
     fn name(&self) -> &str;
+
+    /// The chip whose engine it is or stands for; `None` where it is no engine.
+    fn chip(&self) -> Option<&'static Chip> {
+        None
+    }
+
+    /// Build of the operating system that its frameworks belong to; `None` where it uses none.
+    fn os_build(&self) -> Option<&str> {
+        None
+    }
 
     /// One sentence: what it is and how exact its results are.
     fn describe(&self) -> String;

@@ -1,6 +1,7 @@
 //! What can go wrong between a program and its results.
 
 use crate::ane::AneError;
+use crate::numerics::DumpError;
 use aneforge_mil::op::OpError;
 use aneforge_mil::{DType, DisplayShape, TensorType, WeightError};
 
@@ -22,6 +23,15 @@ pub enum DeviceError {
         name: String,
         /// Why not.
         reason: String,
+    },
+    /// A file is no dump of an engine's arithmetic that can be used.
+    #[error("cannot use {path} as a dump: {problem}")]
+    Dump {
+        /// The file.
+        path: String,
+        /// Why not, with the place.
+        #[source]
+        problem: DumpError,
     },
     /// The program could not be read.
     #[error("cannot read the program {program}: {problem}")]

@@ -2,8 +2,10 @@
 
 use crate::ane::{self, Ane};
 use crate::emulator::{Emulator, EmulatorOptions};
+use crate::numerics::Dump;
 use crate::{Cpu, Device, DeviceError, Null, Reference};
 use aneforge_core::{Chip, chips};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A device that can be asked for, and what asking gives here.
@@ -17,17 +19,25 @@ pub struct DeviceInfo {
     pub description: String,
 }
 
-/// Opens a device: `null`, `reference`, `cpu`, `emulator:<chip>`, `ane` and `fake` with or without a route, or `auto`, which is the best
-/// of this machine and says which by its [`Device::name`] and why by its line in [`devices`].
+/// Opens a device: `null`, `reference`, `cpu`, `emulator:<chip>`, `emulator:<file>` with a dump of a chip's answers, `ane` and `fake`
+/// with or without a route, or `auto`, which is the best of this machine and says which by its [`Device::name`] and why by its line in [`devices`].
 ///
 /// `fake` is `ane` on the library that `ANEFORGE_FAKE_APPLE` names, in place of Apple's frameworks.
 ///
 /// # Errors
 /// [`DeviceError::UnknownDevice`] for any other name, [`DeviceError::NotHere`] for a device that this machine cannot provide.
 pub fn open(name: &str) -> Result<Arc<dyn Device>, DeviceError> {
-    if let Some(chip) = name.strip_prefix("emulator:") {
-        let chip = Chip::find(chip).ok_or_else(|| unknown(name))?;
-        return Ok(Arc::new(Emulator::new(chip, EmulatorOptions::default())));
+    if let Some(which) = name.strip_prefix("emulator:") {
+        let options = EmulatorOptions::default();
+        return match Chip::find(which) {
+            Some(chip) => Ok(Arc::new(Emulator::new(chip, options))),
+            None if is_path(which) => {
+                let fault = |problem| DeviceError::Dump { path: which.to_string(), problem };
+                let dump = Dump::read(Path::new(which)).map_err(fault)?;
+                Ok(Arc::new(Emulator::from_dump(which, &dump, options).map_err(fault)?))
+            }
+            None => Err(unknown(name)),
+        };
     }
     match name {
         "null" => Ok(Arc::new(Null)),
@@ -71,12 +81,18 @@ pub fn devices() -> Vec<DeviceInfo> {
     all
 }
 
+/// Whether a word after `emulator:` is meant as a file.
+fn is_path(word: &str) -> bool {
+    word.contains(['/', '.']) || Path::new(word).is_file()
+}
+
 fn unknown(name: &str) -> DeviceError {
     let chips = chips().iter().map(|chip| chip.name).collect::<Vec<_>>().join("|");
     DeviceError::UnknownDevice {
         name: name.to_string(),
         known: format!(
-            "auto, null, reference, cpu, ane, fake (both also with :e5rt, :in-memory or :client), emulator:<chip> with chip one of {chips}"
+            "auto, null, reference, cpu, ane, fake (both also with :e5rt, :in-memory or :client), emulator:<chip> with chip one of {chips}, \
+             emulator:<file> with a report of `aneforge doctor --report`"
         ),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::ane::EngineReport;
 use aneforge_compile::SegmentKind;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Where a program runs and how.
@@ -65,7 +66,7 @@ pub struct Rule {
     /// The rule in words.
     pub text: String,
     /// Who says so.
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
     /// Chips that it holds for.
     pub chips: String,
 }
@@ -73,7 +74,7 @@ pub struct Rule {
 /// How well a rule of the engine's arithmetic is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
-    /// Published figures are reproduced to every digit.
+    /// Published figures are reproduced to every digit, or the results are those that the device itself gave for every input.
     Exact,
     /// A stand-in of the right size; its bits are not the chip's.
     Modelled,

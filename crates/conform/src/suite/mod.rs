@@ -123,8 +123,8 @@ impl Suite {
     pub fn run(&self, device: &str, options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report, SuiteError> {
         let start = Instant::now();
         let claims = Claims::committed().map_err(Clone::clone)?;
-        let chip = device.strip_prefix("emulator:").and_then(Chip::find);
-        let bench = Bench::open(device, chip, claims)?;
+        let bench = Bench::open(device, claims)?;
+        let chip = bench.chip();
         let chosen = |name: &str| options.filter.as_ref().is_none_or(|part| name.contains(part.as_str()));
         let graph: Vec<_> = self.graph.iter().copied().filter(|op| chosen(op.name)).collect();
         let mil: Vec<_> = self.mil.iter().copied().filter(|op| chosen(op.name)).collect();

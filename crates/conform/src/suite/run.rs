@@ -32,8 +32,9 @@ enum Ran {
 }
 
 impl<'a> Bench<'a> {
-    pub(super) fn open(device: &str, chip: Option<&'static Chip>, claims: &'a Claims) -> Result<Self, SuiteError> {
+    pub(super) fn open(device: &str, claims: &'a Claims) -> Result<Self, SuiteError> {
         let device = aneforge_runtime::open(device)?;
+        let chip = device.chip();
         let arithmetic = match (device.name(), chip) {
             ("null", _) => Arith::Null,
             ("reference", _) => Arith::Wide,
@@ -41,6 +42,11 @@ impl<'a> Bench<'a> {
             _ => Arith::Half,
         };
         Ok(Self { device, arithmetic, chip, claims, folder: tempfile::tempdir()? })
+    }
+
+    /// The chip that the device stands for.
+    pub(super) fn chip(&self) -> Option<&'static Chip> {
+        self.chip
     }
 
     pub(super) fn name(&self) -> &str {

@@ -200,6 +200,14 @@ impl Device for Ane {
         &self.name
     }
 
+    fn chip(&self) -> Option<&'static Chip> {
+        Some(self.chip)
+    }
+
+    fn os_build(&self) -> Option<&str> {
+        Some(&self.os_build)
+    }
+
     fn describe(&self) -> String {
         let what =
             if self.options.source == Library::System { "the engine of this" } else { "a library in place of the engine of an" };

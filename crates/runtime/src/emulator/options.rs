@@ -34,6 +34,18 @@ pub enum SingleTap {
     Port,
 }
 
+/// The form in which 3x3 convolutions with stride 1 and padding 1 run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ConvolutionForm {
+    /// One-dimensional Winograd on M5 and M6 and direct elsewhere, as published figures have it; there is none of an M3.
+    #[default]
+    PerChip,
+    /// Direct.
+    Direct,
+    /// One-dimensional Winograd along the width.
+    Winograd,
+}
+
 /// Switches of the emulator. The defaults are what the published seeded figures support; the alternatives name who says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EmulatorOptions {
@@ -43,6 +55,8 @@ pub struct EmulatorOptions {
     pub partial_overflow: PartialOverflow,
     /// 1x1 convolutions of one channel.
     pub single_tap: SingleTap,
+    /// 3x3 convolutions.
+    pub convolution: ConvolutionForm,
     /// Reductions.
     pub planar: Switches,
 }

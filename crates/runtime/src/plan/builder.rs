@@ -41,8 +41,13 @@ pub(crate) struct Described {
 impl Described {
     /// The description of a node done by `kernel`: on the engine with the least certain rule among its operators.
     pub(crate) fn of(builder: &Builder<'_>, node: &Node, kernel: impl Into<String>) -> Self {
-        let operations = node.covers.iter().map(|&index| builder.graph.body.operations[index].op);
-        let rule = operations.filter_map(|op| builder.policy.rule(op)).max_by_key(|rule| rule.label);
+        let graph = builder.graph;
+        let operations = node.covers.iter().map(|&index| &graph.body.operations[index]);
+        let rules = operations.filter_map(|operation| match builder.policy {
+            Policy::Engine(engine) if engine.is_dump() => Some(graph.attributes(operation, |a| engine.rule_of(a))),
+            policy => policy.rule(operation.op),
+        });
+        let rule = rules.max_by_key(|rule| rule.label);
         Self { kernel: kernel.into(), rule }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::builder::{Builder, Described, Layout};
-use super::epilogue::activation;
+use super::epilogue::{activation, is_dumped};
 use super::function::{Function, Table};
 use super::graph::Graph;
 use super::memory::{Memory, Slot, Spot};
@@ -243,7 +243,9 @@ fn function(builder: &Builder<'_>, operation: &Operation) -> Result<Function, De
     let vector = activation(builder.graph, operation);
     match (builder.policy, vector) {
         (Policy::Fast, Some(vector)) => Ok(Function::Vector(vector)),
-        (Policy::Engine(_), Some(vector)) if Function::is_exact(vector) => Ok(Function::Vector(vector)),
+        (Policy::Engine(engine), Some(vector)) if Function::is_exact(vector) && !is_dumped(builder.graph, operation, engine) => {
+            Ok(Function::Vector(vector))
+        }
         _ => Ok(Function::Table(Table::of(builder.graph, operation, builder.policy)?)),
     }
 }

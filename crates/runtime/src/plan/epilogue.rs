@@ -6,6 +6,7 @@ use super::graph::Graph;
 use super::memory::Spot;
 use super::policy::Policy;
 use crate::DeviceError;
+use crate::emulator::Engine;
 use crate::kernel::types::{Activation, Epilogue, Residual};
 use aneforge_mil::{Operation, ValueId};
 use half::f16;
@@ -87,7 +88,7 @@ impl Tail {
             _ => {
                 let is_free = self.activation == Activation::None && self.residual.is_none_or(|(_, before)| before);
                 match activation(graph, operation) {
-                    Some(function) if is_free && allowed(&options.policy, function) => {
+                    Some(function) if is_free && allowed(graph, operation, &options.policy, function) => {
                         self.activation = function;
                         true
                     }
@@ -207,9 +208,14 @@ pub(crate) fn activation(graph: &Graph, operation: &Operation) -> Option<Activat
 }
 
 /// Whether a policy lets a product do a function: on the engine only those without a table.
-pub(crate) fn allowed(policy: &Policy, function: Activation) -> bool {
+pub(crate) fn allowed(graph: &Graph, operation: &Operation, policy: &Policy, function: Activation) -> bool {
     match policy {
         Policy::Fast => true,
-        Policy::Engine(_) => function == Activation::Relu,
+        Policy::Engine(engine) => function == Activation::Relu && !is_dumped(graph, operation, engine),
     }
+}
+
+/// Whether an engine looks a function up in a dump, whatever its rule says.
+pub(crate) fn is_dumped(graph: &Graph, operation: &Operation, engine: &Engine) -> bool {
+    engine.is_dump() && graph.attributes(operation, |a| engine.is_dumped(a))
 }

@@ -61,9 +61,9 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
         let next = &graph.body.operations[user];
         if let Some(factor) = scalar_factor(graph, next, result).filter(|_| scale.is_none() && function == Activation::None) {
             scale = Some(factor);
-        } else if let Some(found) = activation(graph, next)
-            .filter(|&found| function == Activation::None && allowed(&options.policy, found) && graph.at(next, "x") == Some(result))
-        {
+        } else if let Some(found) = activation(graph, next).filter(|&found| {
+            function == Activation::None && allowed(graph, next, &options.policy, found) && graph.at(next, "x") == Some(result)
+        }) {
             function = found;
         } else {
             break;

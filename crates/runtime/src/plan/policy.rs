@@ -37,7 +37,7 @@ impl Policy {
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Fast => "fast".to_string(),
-            Self::Engine(engine) => format!("{} {:?}", engine.chip.name, engine.options),
+            Self::Engine(engine) => engine.identity(),
         }
     }
 

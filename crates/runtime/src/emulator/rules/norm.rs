@@ -4,6 +4,7 @@ use super::reduce::{Reduction, maximum};
 use super::rounding::{half_away, product, taken};
 use super::unary::{Table, table};
 use half::f16;
+use std::sync::Arc;
 
 /// The tables that softmax and the norms look up.
 #[derive(Clone, Debug)]
@@ -17,16 +18,17 @@ pub struct RowTables {
 }
 
 impl RowTables {
-    /// Builds the three tables.
-    pub fn new() -> Self {
-        let of = |op: &str| table(op, "", &|_| 0.0).unwrap_or_else(|| Table::of(|x| x));
+    /// Builds the three tables; `known` has those of a chip that were dumped.
+    pub fn new(known: &dyn Fn(&str) -> Option<Arc<[f16]>>) -> Self {
+        let fitted = |op: &str| table(op, "", &|_| 0.0).unwrap_or_else(|| Table::of(|x| x));
+        let of = |op: &str| known(op).map_or_else(|| fitted(op), |results| Table::of_results(&results));
         Self { exp: of("exp"), inverse: of("inverse"), rsqrt: of("rsqrt") }
     }
 }
 
 impl Default for RowTables {
     fn default() -> Self {
-        Self::new()
+        Self::new(&|_| None)
     }
 }
 
@@ -85,7 +87,7 @@ mod tests {
     fn softmax_of(values: &[f64]) -> Vec<f64> {
         let row = halves(values);
         let mut out = vec![f16::ZERO; row.len()];
-        softmax(&row, &mut out, REDUCTION, &RowTables::new(), &mut Vec::new());
+        softmax(&row, &mut out, REDUCTION, &RowTables::default(), &mut Vec::new());
         out.iter().map(|x| x.to_f64()).collect()
     }
 
@@ -101,7 +103,7 @@ mod tests {
     fn layer_norm_is_near_its_closed_form() {
         let row = halves(&(0..96).map(|i| (f64::from(i) * 0.7).sin() * 3.0).collect::<Vec<_>>());
         let mut out = vec![f16::ZERO; row.len()];
-        layer_norm(&row, None, None, 1e-5, &mut out, REDUCTION, &RowTables::new(), &mut Vec::new());
+        layer_norm(&row, None, None, 1e-5, &mut out, REDUCTION, &RowTables::default(), &mut Vec::new());
         let count = row.len() as f64;
         let mean = row.iter().map(|x| x.to_f64()).sum::<f64>() / count;
         let variance = row.iter().map(|x| (x.to_f64() - mean).powi(2)).sum::<f64>() / count;

@@ -15,6 +15,12 @@ impl Table {
         Self((0..=u16::MAX).map(|bits| half_away(function(taken(f16::from_bits(bits))))).collect())
     }
 
+    /// The table that these results are; inputs beyond them have no result and stay as they are.
+    pub fn of_results(results: &[f16]) -> Self {
+        let at = |bits: u16| results.get(usize::from(bits)).copied().unwrap_or(f16::from_bits(bits));
+        Self((0..=u16::MAX).map(at).collect())
+    }
+
     /// The result for one number.
     #[inline]
     pub fn at(&self, x: f16) -> f16 {

@@ -1,13 +1,21 @@
 //! `aneforge doctor`
 
+mod report;
+
 use crate::failure::Failure;
 use crate::output;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Say what this machine has: processor features, threads, caches, Apple's frameworks.
+/// Say what this machine has: processor features, threads, caches, Apple's frameworks; write a report that people can send.
 #[derive(clap::Args)]
 pub struct Options {
+    /// Write a report with the raw answers of a device to every question about its arithmetic; the device emulator:FILE reads it.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// The device that the report asks: ane where none is named; also fake or emulator:<chip>.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -28,6 +36,27 @@ const FRAMEWORKS: &[(&str, &str)] = &[
 
 /// Looks around and tells.
 pub fn run(options: &Options) -> Result<(), Failure> {
+    // A device that is not here is told before anything is written.
+    let device = match (&options.report, &options.device) {
+        (None, None) => None,
+        (_, name) => Some(aneforge::open(name.as_deref().unwrap_or("ane"))?),
+    };
+    let findings = findings();
+    if let (Some(path), Some(device)) = (&options.report, &device) {
+        report::write(path, &**device, &findings)?;
+    }
+    if options.json {
+        #[derive(Serialize)]
+        struct Findings<'a> {
+            findings: &'a [Finding],
+        }
+        return output::json(&Findings { findings: &findings });
+    }
+    let rows: Vec<_> = findings.into_iter().map(|finding| vec![finding.what.to_string(), finding.found]).collect();
+    output::data(&output::table(&rows, &[]))
+}
+
+fn findings() -> Vec<Finding> {
     let cache = aneforge::io::cache::cache_folder();
     let mut findings = vec![
         Finding { what: "version", found: env!("CARGO_PKG_VERSION").to_string() },
@@ -43,15 +72,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             .filter(|info| info.name == "ane" || info.name == "auto")
             .map(|info| Finding { what: if info.name == "ane" { "device ane" } else { "device auto" }, found: info.description }),
     );
-    if options.json {
-        #[derive(Serialize)]
-        struct Findings {
-            findings: Vec<Finding>,
-        }
-        return output::json(&Findings { findings });
-    }
-    let rows: Vec<_> = findings.into_iter().map(|finding| vec![finding.what.to_string(), finding.found]).collect();
-    output::data(&output::table(&rows, &[]))
+    findings
 }
 
 fn presence(path: &str) -> String {
