@@ -53,10 +53,7 @@ impl Program {
 
     /// Takes what the daemon has kept of an earlier compile.
     pub fn recall(&self, kind: ProgramKind) -> Result<(), Fault> {
-        let compiled = match kind {
-            ProgramKind::Mil => engine::compile(Path::new(&self.folder), kind, self.route, &Options::default())?,
-            ProgramKind::Network => engine::compile(Path::new(&self.folder), kind, self.route, &Options::default())?,
-        };
+        let compiled = engine::cached(Path::new(&self.folder), kind, self.route, &Options::default())?;
         *self.compiled.lock().unwrap_or_else(PoisonError::into_inner) = Some((compiled, kind));
         Ok(())
     }

@@ -3,8 +3,9 @@
 use super::object::{get, put, release};
 use super::operation::Operation;
 use super::{NULL, ORDER, Outcome, Refusal, VALUE, answer, misuse};
-use crate::counters::{COUNTERS, count, violation};
+use crate::counters::violation;
 use crate::engine::OwnTime;
+use crate::objc::{BlockRef, KeptBlock, call_number};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -109,15 +110,6 @@ pub extern "C" fn e5rt_execution_stream_execute_sync(stream: *mut c_void) -> i64
     answer("e5rt_execution_stream_execute_sync", execute())
 }
 
-/// The head of a block, as the Block ABI lays it out.
-#[repr(C)]
-struct Block {
-    isa: *const c_void,
-    flags: i32,
-    reserved: i32,
-    invoke: Option<unsafe extern "C" fn(*mut Block) -> i64>,
-}
-
 /// Submits all operations and returns. The block is retained and runs inside of this call, not when the operations are done; only
 /// events tell of that. A second stream that is submitted meanwhile runs, and its events are never signalled (PyPI package aneforge
 /// 0.4.0; ANE guide, arXiv 2606.22283, chapter 6).
@@ -129,37 +121,39 @@ pub unsafe extern "C" fn e5rt_execution_stream_submit_async(stream: *mut c_void,
     let submit = || -> Outcome {
         let stream = get::<Stream>(stream)?;
         let operations = encoded(&stream)?;
-        if block.is_null() {
+        let Some(block) = KeptBlock::copy(BlockRef(block.cast())) else {
             return Err(misuse(NULL, "the block is NULL, which crashes: it is retained unconditionally"));
-        }
-        let block = block.cast::<Block>();
-        // SAFETY: not null, so the caller's block.
-        let invoke = unsafe { (*block).invoke }.ok_or_else(|| misuse(NULL, "the block has no function"))?;
-        count(&COUNTERS.retains);
+        };
         stream.state().submitted += 1;
         let alone = SUBMITTED.fetch_add(1, SeqCst) == 0;
         let events: Vec<_> = operations.iter().filter_map(|operation| operation.state().completion.clone()).collect();
         events.iter().for_each(|event| event.expect());
-        let worker = move || {
-            for operation in &operations {
-                let done = operation.execute().is_ok();
-                if let Some(event) = &operation.state().completion {
-                    event.complete(done && alone);
-                }
-                if !done {
-                    break;
-                }
-            }
-            SUBMITTED.fetch_sub(1, SeqCst);
-            stream.state().submitted -= 1;
-        };
+        let worker = move || run(operations, stream, alone);
         let spawned = std::thread::Builder::new().name("e5rt submission".to_string()).spawn(worker);
-        // SAFETY: the caller's promise.
-        unsafe { invoke(block) };
-        count(&COUNTERS.releases);
+        call_number(&block);
         spawned.map(drop).map_err(|error| misuse(VALUE, format!("no thread for the submission: {error}")))
     };
     answer("e5rt_execution_stream_submit_async", submit())
+}
+
+/// Carries out a submission. Its end is seen by the last event, so everything else is over and let go before that.
+fn run(operations: Vec<Arc<Operation>>, stream: Arc<Stream>, alone: bool) {
+    let mut events: Vec<_> = operations.iter().map(|operation| operation.state().completion.clone()).collect();
+    let last = events.pop().flatten();
+    let mut done = true;
+    for (index, operation) in operations.iter().enumerate() {
+        done = done && operation.execute().is_ok();
+        if let Some(Some(event)) = events.get(index) {
+            event.complete(done && alone);
+        }
+    }
+    drop(operations);
+    SUBMITTED.fetch_sub(1, SeqCst);
+    stream.state().submitted -= 1;
+    drop(stream);
+    if let Some(event) = last {
+        event.complete(done && alone);
+    }
 }
 
 /// The old name.

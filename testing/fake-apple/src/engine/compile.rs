@@ -53,10 +53,24 @@ pub fn compile(folder: &Path, kind: ProgramKind, route: Route, options: &Options
     })
 }
 
-/// Takes a program out of the daemon's cache: as compiled before, without compiling.
+/// Takes the program in `folder` out of the daemon's cache: as compiled before, without compiling.
 ///
 /// # Errors
 /// What the compiler reports: the settings may have changed since.
+pub fn cached(folder: &Path, kind: ProgramKind, route: Route, options: &Options) -> Result<Arc<Compiled>, Fault> {
+    match kind {
+        ProgramKind::Mil => cached_file(&folder.join("model.mil"), route, options),
+        ProgramKind::Network => {
+            count(&COUNTERS.cache_hits);
+            network(folder, route, options).map(Arc::new)
+        }
+    }
+}
+
+/// The same for a file of program text.
+///
+/// # Errors
+/// As [`cached`].
 pub fn cached_file(file: &Path, route: Route, options: &Options) -> Result<Arc<Compiled>, Fault> {
     count(&COUNTERS.cache_hits);
     text(file, route, options).map(Arc::new)

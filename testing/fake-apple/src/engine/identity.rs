@@ -49,6 +49,14 @@ pub fn compile_file(file: &Path, route: Route, options: &Options) -> Result<Arc<
 ///
 /// # Errors
 /// None.
+pub fn cached(folder: &Path, kind: ProgramKind, route: Route, options: &Options) -> Result<Arc<Compiled>, Fault> {
+    compile(folder, kind, route, options)
+}
+
+/// The same out of a cache.
+///
+/// # Errors
+/// None.
 pub fn cached_file(file: &Path, route: Route, options: &Options) -> Result<Arc<Compiled>, Fault> {
     compile_file(file, route, options)
 }

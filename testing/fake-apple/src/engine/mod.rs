@@ -16,9 +16,9 @@ mod identity;
 mod ports;
 
 #[cfg(feature = "engine")]
-pub use compile::{Compiled, cached_file, compile, compile_file};
+pub use compile::{Compiled, cached, cached_file, compile, compile_file};
 pub use daemon::{OwnTime, loaded_programs};
 #[cfg(feature = "engine")]
 pub use execute::{Loaded, load, load_function};
 #[cfg(not(feature = "engine"))]
-pub use identity::{Compiled, Loaded, cached_file, compile, compile_file, load, load_function};
+pub use identity::{Compiled, Loaded, cached, cached_file, compile, compile_file, load, load_function};

@@ -167,3 +167,17 @@ pub fn call_completion(block: &KeptBlock, success: bool, error: Id) {
     // SAFETY: the block lives through the call.
     unsafe { invoke(block.0, success, error) };
 }
+
+/// Calls a block without arguments that gives a number.
+pub fn call_number(block: &KeptBlock) -> i64 {
+    type Invoke = unsafe extern "C" fn(*const c_void) -> i64;
+    // SAFETY: a kept block is a block.
+    let invoke = unsafe { (*block.0.cast::<Block>()).invoke };
+    if invoke.is_null() {
+        return 0;
+    }
+    // SAFETY: who passes the block promises that its function is of this kind.
+    let invoke: Invoke = unsafe { std::mem::transmute(invoke) };
+    // SAFETY: the block lives through the call.
+    unsafe { invoke(block.0) }
+}

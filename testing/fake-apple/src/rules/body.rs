@@ -104,11 +104,10 @@ fn wider(what: &What, body: &Body) -> Option<String> {
             let found = values.find(|&id| long(body.ty(id)))?;
             Some(format!("{:?} is {}, the limit is {above}", body.value(found).name, body.ty(found)))
         }
-        What::PortType { types, outputs } => {
-            let mut inputs = body.inputs.iter().copied();
-            let mut results = body.outputs.iter().map(|output| output.value);
+        What::PortType { types } => {
+            let mut ports = body.inputs.iter().copied().chain(body.outputs.iter().map(|output| output.value));
             let refused = |id: &aneforge_mil::ValueId| types.iter().any(|name| dtype(name) == Some(body.ty(*id).dtype));
-            let found = if *outputs { results.find(refused) } else { inputs.find(refused) }?;
+            let found = ports.find(refused)?;
             Some(format!("port {:?} is {}", body.value(found).name, body.ty(found)))
         }
         What::UnmadeOutput {} => {

@@ -9,6 +9,8 @@
 mod body;
 mod inspect;
 mod subject;
+#[cfg(test)]
+mod tests;
 mod what;
 
 pub use what::What;

@@ -57,11 +57,7 @@ pub enum What {
     /// An extent of any value is above this number, the channel axis of four axes alone or left out.
     Extent { above: usize, channels: bool },
     /// A port of the function has one of the element types.
-    PortType {
-        types: Vec<String>,
-        #[serde(default)]
-        outputs: bool,
-    },
+    PortType { types: Vec<String> },
     /// An output that is an input.
     UnmadeOutput {},
     /// An output made by the operator, in a function with more than one output.

@@ -16,6 +16,27 @@ pub fn fake() -> &'static Library {
     FAKE.get_or_init(|| unsafe { Library::new(aneforge_fake_client::library().unwrap()) }.unwrap())
 }
 
+/// A function of the fake with its arguments.
+pub trait Call<A> {
+    fn call(self, arguments: A) -> i64;
+}
+
+macro_rules! calls {
+    ($($name:ident $ty:ident),*) => {
+        impl<$($ty),*> Call<($($ty,)*)> for unsafe extern "C" fn($($ty),*) -> i64 {
+            fn call(self, ($($name,)*): ($($ty,)*)) -> i64 {
+                // SAFETY: the types are those that the function has; the tests pass live handles or such as it must refuse.
+                unsafe { self($($name),*) }
+            }
+        }
+    };
+}
+
+calls!(a A);
+calls!(a A, b B);
+calls!(a A, b B, c C);
+calls!(a A, b B, c C, d D);
+
 /// Calls a function of the fake: `call!(name(value => type, ..))`.
 #[macro_export]
 macro_rules! call {
@@ -25,8 +46,7 @@ macro_rules! call {
             $crate::through_e5rt::fake().get::<unsafe extern "C" fn($($ty),*) -> i64>(stringify!($name).as_bytes())
         };
         let function = function.unwrap();
-        // SAFETY: as above.
-        unsafe { function($($value),*) }
+        $crate::through_e5rt::Call::call(*function, ($($value,)*))
     }};
 }
 
@@ -241,6 +261,12 @@ impl Buffer {
         (0..count).map(|index| half::f16::from_bits(unsafe { self.data.add(index).read_unaligned() }).to_f32()).collect()
     }
 
+    /// Writes a byte at an offset, which may lie behind the end.
+    pub fn scribble(&self, offset: usize) {
+        // SAFETY: the fake keeps a guard behind every buffer.
+        unsafe { self.data.cast::<u8>().add(offset).write(1) };
+    }
+
     pub fn release(self) {
         release!(e5rt_buffer_object_release, self.handle);
     }
@@ -265,5 +291,45 @@ impl Stream {
 
     pub fn release(self) {
         release!(e5rt_execution_stream_release, self.0);
+    }
+}
+
+/// A program with inputs and outputs of four fp16 elements each, bound and encoded.
+pub struct Ready {
+    pub source: Source,
+    pub library: Handle,
+    pub operation: Operation,
+    pub inputs: Vec<Buffer>,
+    pub outputs: Vec<Buffer>,
+    pub stream: Stream,
+}
+
+/// `y = x + x`.
+pub const DOUBLE: &str = "tensor<fp16, [1, 4]> x) { tensor<fp16, [1, 4]> y = add(x = x, y = x)[name = string(\"y\")]; } -> (y";
+
+impl Ready {
+    pub fn double() -> Self {
+        let source = Source::main(DOUBLE);
+        let library = compile(&source.path(), &source.folder.join("cache"), &How::default()).unwrap();
+        let operation = Operation::new(library, "main").unwrap();
+        let [x, y] = [(); 2].map(|()| Buffer::new(64));
+        operation.bind(false, "x", &x);
+        operation.bind(true, "y", &y);
+        x.write(&[1.0, 2.0, 3.0, 4.0]);
+        y.write(&[0.0; 4]);
+        let stream = Stream::of(&[&operation]);
+        Self { source, library, operation, inputs: vec![x], outputs: vec![y], stream }
+    }
+
+    /// Whether it computes.
+    pub fn computes(&self) -> bool {
+        self.stream.execute() == 0 && self.outputs[0].read(4) == [2.0, 4.0, 6.0, 8.0]
+    }
+
+    pub fn release(self) {
+        self.stream.release();
+        self.inputs.into_iter().chain(self.outputs).for_each(Buffer::release);
+        self.operation.release();
+        release!(e5rt_program_library_release, self.library);
     }
 }
