@@ -110,8 +110,17 @@ pub fn json() -> serde_json::Value {
     serde_json::Value::Object(map)
 }
 
+/// Executions before the last reset.
+static EARLIER: AtomicU64 = AtomicU64::new(0);
+
+/// Executions since the library was loaded, whatever was reset.
+pub fn executions_ever() -> u64 {
+    EARLIER.load(Relaxed) + COUNTERS.executions.load(Relaxed)
+}
+
 /// Sets what is counted to zero. Living objects and loaded programs stay counted: they are what is, not what was.
 pub fn reset() {
+    EARLIER.fetch_add(COUNTERS.executions.load(Relaxed), Relaxed);
     for (_, counter) in COUNTERS.list() {
         counter.store(0, Relaxed);
     }

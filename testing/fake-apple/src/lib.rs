@@ -17,13 +17,4 @@ pub mod faults;
 pub mod foundation;
 pub mod interface;
 pub mod objc;
-#[cfg(feature = "engine")]
-pub mod rules;
-pub mod settings;
-pub mod surface;
-pub mod system;
-
-/// Every class, each after the one above it.
-pub(crate) fn class_specs() -> impl Iterator<Item = &'static objc::ClassSpec> {
-    foundation::specs().chain(surface::specs()).chain(ane::specs())
-}
+pub mod power;

@@ -54,10 +54,12 @@ fn a_pool_releases_what_was_put_into_it_and_no_more() {
 fn an_object_without_a_pool_lives_until_its_thread_ends_and_that_is_recorded() {
     let (_guard, fake) = alone();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let thread = scope.spawn(|| {
             fake.string("late");
             assert_eq!(fake.counters()["live"], json!({"NSString": 1}));
         });
+        // The end of the scope alone would not wait for what the thread does as it ends.
+        thread.join().unwrap();
     });
     assert_eq!(fake.counters()["live"], json!({}));
     assert!(fake.violations()[0].contains("without a pool"), "{:?}", fake.violations());

@@ -5,14 +5,22 @@ use crate::interface::{Function, Port, ProgramKind};
 use crate::objc::Strong;
 use crate::settings::{self, SymbolOrder};
 
-/// Ports of a function in the order of the symbol table, as places in the function's own order.
-pub fn order(ports: &[Port], outputs: bool) -> Vec<usize> {
+/// For each function its inputs and its outputs in the order of the symbol table, as places in the function's own order.
+pub type Tables = Vec<[Vec<usize>; 2]>;
+
+/// The symbol tables that a load makes.
+pub fn tables(functions: &[Function]) -> Tables {
+    functions.iter().map(|function| [order(&function.inputs, false), order(&function.outputs, true)]).collect()
+}
+
+fn order(ports: &[Port], outputs: bool) -> Vec<usize> {
+    let settings = settings::current();
     let mut order: Vec<usize> = (0..ports.len()).collect();
-    let wanted = settings::current().symbol_order;
-    if wanted != SymbolOrder::Declared {
+    if settings.symbol_order != SymbolOrder::Declared {
         order.sort_by(|one, other| ports[*one].name.cmp(&ports[*other].name));
     }
-    if wanted == SymbolOrder::Reversed || (outputs && settings::current().faults.iter().any(|fault| fault.kind == "output-order")) {
+    let injected = outputs && settings.faults.iter().any(|fault| fault.kind == "output-order");
+    if settings.symbol_order == SymbolOrder::Reversed || injected {
         order.reverse();
     }
     order
@@ -28,14 +36,14 @@ fn whole(value: usize) -> Strong {
 }
 
 /// `modelAttributes` after a load.
-pub fn describe(functions: &[Function], kind: ProgramKind) -> Strong {
-    let mut entries = vec![("ANEFModelDescription", description(functions))];
+pub fn describe(functions: &[Function], tables: &Tables, kind: ProgramKind) -> Strong {
+    let mut entries = vec![("ANEFModelDescription", description(functions, tables))];
     if kind == ProgramKind::Network {
-        let network = functions.first().map(|function| {
+        let network = functions.first().zip(tables.first()).map(|(function, [inputs, outputs])| {
             dictionary([
                 ("Name", string(&function.name)),
-                ("LiveInputList", live(&function.inputs, false)),
-                ("LiveOutputList", live(&function.outputs, true)),
+                ("LiveInputList", live(&function.inputs, inputs)),
+                ("LiveOutputList", live(&function.outputs, outputs)),
             ])
         });
         entries.push(("NetworkStatusList", array(network.into_iter().collect())));
@@ -43,13 +51,13 @@ pub fn describe(functions: &[Function], kind: ProgramKind) -> Strong {
     dictionary(entries)
 }
 
-fn description(functions: &[Function]) -> Strong {
+fn description(functions: &[Function], tables: &Tables) -> Strong {
     let names = |outputs: bool| {
-        let symbols = functions.iter().flat_map(|function| {
-            let ports = if outputs { &function.outputs } else { &function.inputs };
+        let symbols = functions.iter().zip(tables).flat_map(|(function, [inputs_order, outputs_order])| {
+            let (ports, order) = if outputs { (&function.outputs, outputs_order) } else { (&function.inputs, inputs_order) };
             // Names of outputs carry a suffix (thebasedcapital/ane-infer).
             let suffix = if outputs { "@output" } else { "" };
-            order(ports, outputs).into_iter().map(move |at| string(&format!("{}{suffix}", ports[at].name)))
+            order.iter().map(move |at| string(&format!("{}{suffix}", ports[*at].name)))
         });
         array(symbols.collect())
     };
@@ -74,8 +82,8 @@ fn description(functions: &[Function]) -> Strong {
 }
 
 /// A live list of a network. Keys as the PyPI package aneforge 0.4.0 reads them.
-fn live(ports: &[Port], outputs: bool) -> Strong {
-    array(order(ports, outputs).into_iter().map(|at| live_port(&ports[at])).collect())
+fn live(ports: &[Port], order: &[usize]) -> Strong {
+    array(order.iter().map(|at| live_port(&ports[*at])).collect())
 }
 
 fn live_port(port: &Port) -> Strong {

@@ -34,7 +34,7 @@ extern "C" fn at_url_with_attributes(this: Id, selector: Sel, address: Id, key: 
 fn set(this: Id, procedure: u32, outputs: bool) -> Id {
     let Some(program) = program_of(this) else { return Id::NIL };
     let loaded = program.loaded();
-    let functions = loaded.as_ref().map_or(&[][..], |loaded| &loaded.compiled().functions);
+    let functions = loaded.as_ref().map_or(&[][..], |(loaded, _)| &loaded.compiled().functions);
     let found = usize::try_from(procedure).ok().and_then(|procedure| symbols(functions, procedure, outputs));
     // Tables are empty before a load (thebasedcapital/ane-infer).
     found.unwrap_or_else(|| index_set([])).autoreleased()
@@ -79,6 +79,9 @@ extern "C" fn state(this: Id, _: Sel) -> usize {
     program_of(this).map_or(0, |program| program.state())
 }
 
+/// Accepted and without effect: no source got statistics from it.
+extern "C" fn set_mask(_: Id, _: Sel, _mask: u32) {}
+
 static CLASS_METHODS: &[Method] =
     &[method!("modelAtURL:key:", at_url, 2), method!("modelAtURL:key:modelAttributes:", at_url_with_attributes, 3)];
 
@@ -91,6 +94,7 @@ static METHODS: &[Method] = &[
     method!("key", key, 0),
     method!("programHandle", handle, 0),
     method!("state", state, 0),
+    method!("setPerfStatsMask:", set_mask, 1),
 ];
 
 pub(super) static SPECS: &[ClassSpec] =

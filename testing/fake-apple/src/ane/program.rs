@@ -1,6 +1,7 @@
 //! A program between its classes and the daemon: a folder, what was compiled from it, what is loaded.
 
-use super::{FRAMEWORK, attributes, files};
+use super::attributes::{self, Tables};
+use super::{FRAMEWORK, files};
 use crate::counters::violation;
 use crate::engine::{self, Compiled, Loaded};
 use crate::interface::{Fault, Options, ProgramKind, Route};
@@ -17,7 +18,7 @@ pub struct Program {
     pub key: String,
     route: Route,
     compiled: Mutex<Option<(Arc<Compiled>, ProgramKind)>>,
-    loaded: RwLock<Option<Loaded>>,
+    loaded: RwLock<Option<(Loaded, Tables)>>,
     attributes: Mutex<Option<Strong>>,
     handle: AtomicU64,
 }
@@ -74,16 +75,14 @@ impl Program {
         let compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (compiled, kind) =
             compiled.ok_or_else(|| Fault::new(FRAMEWORK, 6, format!("Program load failure: {} is not compiled", self.key)))?;
-        if self.is_loaded() {
-            violation("load of a program that is loaded".to_string());
-        }
         // A place is given back before the next one is taken, as after a restart of the daemon.
         let old = self.loaded.write().unwrap_or_else(PoisonError::into_inner).take();
         drop(old);
         let loaded = engine::load(&compiled)?;
-        let described = attributes::describe(&compiled.functions, kind);
+        let tables = attributes::tables(&compiled.functions);
+        let described = attributes::describe(&compiled.functions, &tables, kind);
         *self.attributes.lock().unwrap_or_else(PoisonError::into_inner) = Some(described);
-        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Some((loaded, tables));
         static NEXT: AtomicU64 = AtomicU64::new(0x1000);
         self.handle.store(NEXT.fetch_add(1, Relaxed), Relaxed);
         Ok(())
@@ -102,7 +101,7 @@ impl Program {
     }
 
     /// What is loaded, kept while it is looked at.
-    pub fn loaded(&self) -> RwLockReadGuard<'_, Option<Loaded>> {
+    pub fn loaded(&self) -> RwLockReadGuard<'_, Option<(Loaded, Tables)>> {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner)
     }
 

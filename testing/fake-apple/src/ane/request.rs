@@ -1,12 +1,12 @@
 //! `_ANERequest` and `_ANEIOSurfaceObject`: which surfaces stand for which symbols, and what is done with them.
 
 use super::FRAMEWORK;
-use super::attributes::{first_symbol, order};
+use super::attributes::first_symbol;
 use super::memory_model::done;
 use super::program::Program;
 use crate::counters::{COUNTERS, count, violation};
 use crate::foundation::{elements, error, number_of, put_error};
-use crate::interface::{Fault, Function, Port, View, ViewMut};
+use crate::interface::{Fault, View, ViewMut};
 use crate::objc::{BlockRef, ClassSpec, ErrorOut, Id, KeptBlock, Method, Sel, Strong, SurfaceRef, call_completion, method};
 use crate::surface::{Surface, engine_touches, surface_of};
 use std::ptr::{NonNull, null};
@@ -179,11 +179,12 @@ fn wrong_symbol() -> Fault {
 
 fn run(program: &Program, request: &Request) -> Result<(), Fault> {
     let loaded = program.loaded();
-    let loaded = loaded.as_ref().ok_or_else(|| Fault::new(FRAMEWORK, 5, "the model is not loaded"))?;
+    let (loaded, tables) = loaded.as_ref().ok_or_else(|| Fault::new(FRAMEWORK, 5, "the model is not loaded"))?;
     let functions = &loaded.compiled().functions;
-    let function = functions.get(request.procedure).ok_or_else(wrong_symbol)?;
-    let inputs = in_order(functions, request.procedure, &function.inputs, &request.inputs, false)?;
-    let outputs = in_order(functions, request.procedure, &function.outputs, &request.outputs, true)?;
+    let [input_order, output_order] = tables.get(request.procedure).ok_or_else(wrong_symbol)?;
+    let first = |outputs: bool| first_symbol(functions, request.procedure, outputs);
+    let inputs = in_order(first(false), input_order, &request.inputs, false)?;
+    let outputs = in_order(first(true), output_order, &request.outputs, true)?;
     let inputs: Vec<View> =
         inputs.iter().filter_map(|(start, bytes)| Some(View { start: NonNull::new(*start)?, bytes: *bytes })).collect();
     let outputs: Vec<ViewMut> =
@@ -193,17 +194,9 @@ fn run(program: &Program, request: &Request) -> Result<(), Fault> {
 }
 
 /// The memory of each port, in the function's order.
-fn in_order(
-    functions: &[Function],
-    procedure: usize,
-    ports: &[Port],
-    bound: &[(Strong, usize)],
-    outputs: bool,
-) -> Result<Vec<(*mut u8, usize)>, Fault> {
-    let first = first_symbol(functions, procedure, outputs);
-    let order = order(ports, outputs);
-    let mut found = vec![(std::ptr::null_mut::<u8>(), 0); ports.len()];
-    if bound.len() != ports.len() {
+fn in_order(first: usize, order: &[usize], bound: &[(Strong, usize)], outputs: bool) -> Result<Vec<(*mut u8, usize)>, Fault> {
+    let mut found = vec![(std::ptr::null_mut::<u8>(), 0); order.len()];
+    if bound.len() != order.len() {
         return Err(wrong_symbol());
     }
     for (surface, symbol) in bound {

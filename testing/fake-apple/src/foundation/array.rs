@@ -14,6 +14,11 @@ impl Array {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// An array of these.
+    pub fn of(elements: Vec<Strong>) -> Self {
+        Self(Mutex::new(elements))
+    }
+
     /// Its elements, kept.
     pub fn copy(&self) -> Vec<Strong> {
         self.lock().clone()

@@ -1,6 +1,6 @@
 //! Bytes.
 
-use crate::objc::{ClassSpec, Id, Method, Sel, Strong, method};
+use crate::objc::{BlockRef, ClassSpec, Id, KeptBlock, Method, Sel, Strong, call_deallocator, method};
 use std::ffi::c_void;
 use std::ptr::null;
 
@@ -11,7 +11,16 @@ enum Data {
     Other {
         start: usize,
         length: usize,
+        end: Option<KeptBlock>,
     },
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        if let Self::Other { start, length, end: Some(end) } = self {
+            call_deallocator(end, *start, *length);
+        }
+    }
 }
 
 impl Data {
@@ -20,7 +29,7 @@ impl Data {
             Self::Own(bytes) => bytes,
             Self::Other { length: 0, .. } => &[],
             // SAFETY: the sender of `dataWithBytesNoCopy:` keeps the memory as long as the object.
-            Self::Other { start, length } => unsafe {
+            Self::Other { start, length, .. } => unsafe {
                 std::slice::from_raw_parts(std::ptr::with_exposed_provenance(*start), *length)
             },
         }
@@ -72,7 +81,7 @@ fn borrowed(bytes: *mut c_void, length: usize, free: bool) -> Data {
         // The sender gives the memory away; it is `malloc`'s, so it is copied and left to it here.
         crate::counters::violation("dataWithBytesNoCopy: with freeWhenDone is not supported".to_string());
     }
-    Data::Other { start: bytes.expose_provenance(), length: if bytes.is_null() { 0 } else { length } }
+    Data::Other { start: bytes.expose_provenance(), length: if bytes.is_null() { 0 } else { length }, end: None }
 }
 
 extern "C" fn no_copy(_: Id, _: Sel, bytes: *mut c_void, length: usize, free: bool) -> Id {
@@ -81,6 +90,12 @@ extern "C" fn no_copy(_: Id, _: Sel, bytes: *mut c_void, length: usize, free: bo
 
 extern "C" fn init_no_copy(this: Id, _: Sel, bytes: *mut c_void, length: usize, free: bool) -> Id {
     this.fill(borrowed(bytes, length, free));
+    this
+}
+
+extern "C" fn init_deallocator(this: Id, _: Sel, bytes: *mut c_void, length: usize, end: BlockRef) -> Id {
+    let start = bytes.expose_provenance();
+    this.fill(Data::Other { start, length: if bytes.is_null() { 0 } else { length }, end: KeptBlock::copy(end) });
     this
 }
 
@@ -102,6 +117,7 @@ static METHODS: &[Method] = &[
     method!("init", init, 0),
     method!("initWithBytes:length:", init_bytes, 2),
     method!("initWithBytesNoCopy:length:freeWhenDone:", init_no_copy, 3),
+    method!("initWithBytesNoCopy:length:deallocator:", init_deallocator, 3),
     method!("bytes", bytes, 0),
     method!("length", length, 0),
 ];

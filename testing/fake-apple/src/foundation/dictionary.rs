@@ -14,6 +14,11 @@ impl Dictionary {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A dictionary of these.
+    pub fn of(entries: Vec<(Strong, Strong)>) -> Self {
+        Self(Mutex::new(entries))
+    }
+
     /// Its entries, kept.
     pub fn copy(&self) -> Vec<(Strong, Strong)> {
         self.lock().clone()

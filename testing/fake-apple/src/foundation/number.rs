@@ -1,6 +1,7 @@
 //! Numbers.
 
 use crate::objc::{ClassSpec, Id, Method, Sel, Strong, method};
+use std::ffi::c_char;
 
 /// Body of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,6 +107,14 @@ extern "C" fn read_f64(this: Id, _: Sel) -> f64 {
     number_of(this).map_or(0.0, Number::real)
 }
 
+extern "C" fn kind(this: Id, _: Sel) -> *const c_char {
+    match number_of(this) {
+        Some(Number::Real(_)) => c"d".as_ptr(),
+        Some(Number::Large(_)) => c"Q".as_ptr(),
+        _ => c"q".as_ptr(),
+    }
+}
+
 static CLASS_METHODS: &[Method] = &[
     method!("numberWithChar:", make_i8, 1),
     method!("numberWithShort:", make_i16, 1),
@@ -136,6 +145,7 @@ static METHODS: &[Method] = &[
     method!("boolValue", read_bool, 0),
     method!("floatValue", read_f32, 0),
     method!("doubleValue", read_f64, 0),
+    method!("objCType", kind, 0),
 ];
 
 pub(super) static SPECS: &[ClassSpec] =

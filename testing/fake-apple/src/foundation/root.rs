@@ -46,6 +46,17 @@ extern "C" fn copy(this: Id, _: Sel) -> Id {
     this.retain()
 }
 
+/// A dictionary or array that holds the same; anything else is copied by keeping it.
+extern "C" fn mutable_copy(this: Id, selector: Sel) -> Id {
+    if let Some(map) = this.body::<Dictionary>() {
+        return Id::make("NSMutableDictionary", Dictionary::of(map.copy())).into_id();
+    }
+    match this.body::<Array>() {
+        Some(array) => Id::make("NSMutableArray", Array::of(array.copy())).into_id(),
+        None => copy(this, selector),
+    }
+}
+
 extern "C" fn class_of(this: Id, _: Sel) -> ClassRef {
     match this.as_class() {
         Some(class) => ClassRef(class),
@@ -153,6 +164,7 @@ static METHODS: &[Method] = &[
     method!("autorelease", autorelease, 0),
     method!("retainCount", retain_count, 0),
     method!("copy", copy, 0),
+    method!("mutableCopy", mutable_copy, 0),
     method!("class", class_of, 0),
     method!("isKindOfClass:", is_kind_of, 1),
     method!("respondsToSelector:", responds, 1),

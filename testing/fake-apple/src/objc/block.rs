@@ -154,14 +154,36 @@ impl Drop for KeptBlock {
     }
 }
 
+/// Calls the block that gives memory back which was lent to a data object.
+pub fn call_deallocator(block: &KeptBlock, start: usize, length: usize) {
+    type Invoke = unsafe extern "C" fn(*const c_void, *mut c_void, usize);
+    let Some(invoke) = invoke_of(block.0.cast()) else { return };
+    // SAFETY: the function of a deallocator takes these.
+    let invoke: Invoke = unsafe { std::mem::transmute(invoke) };
+    // SAFETY: the block lives through the call.
+    unsafe { invoke(block.0, std::ptr::with_exposed_provenance_mut(start), length) };
+}
+
+/// Calls a block that takes an object and answers a number; 0 for null.
+pub fn invoke_with(block: BlockRef, object: Id) -> i32 {
+    type Invoke = unsafe extern "C" fn(*const Block, Id) -> i32;
+    let Some(invoke) = invoke_of(block.0) else { return 0 };
+    // SAFETY: the caller's function declares this type for its block.
+    let invoke: Invoke = unsafe { std::mem::transmute(invoke) };
+    // SAFETY: the block lives through the call.
+    unsafe { invoke(block.0, object) }
+}
+
+fn invoke_of(block: *const Block) -> Option<*const c_void> {
+    // SAFETY: null, or an argument that is declared as a block.
+    let invoke = unsafe { block.as_ref() }?.invoke;
+    (!invoke.is_null()).then_some(invoke)
+}
+
 /// Calls a block with whether it went well and the error.
 pub fn call_completion(block: &KeptBlock, success: bool, error: Id) {
     type Invoke = unsafe extern "C" fn(*const c_void, bool, Id);
-    // SAFETY: a kept block is a block.
-    let invoke = unsafe { (*block.0.cast::<Block>()).invoke };
-    if invoke.is_null() {
-        return;
-    }
+    let Some(invoke) = invoke_of(block.0.cast()) else { return };
     // SAFETY: the function of a completion block takes these; one that takes less leaves the rest in its registers.
     let invoke: Invoke = unsafe { std::mem::transmute(invoke) };
     // SAFETY: the block lives through the call.
@@ -171,11 +193,7 @@ pub fn call_completion(block: &KeptBlock, success: bool, error: Id) {
 /// Calls a block without arguments that gives a number.
 pub fn call_number(block: &KeptBlock) -> i64 {
     type Invoke = unsafe extern "C" fn(*const c_void) -> i64;
-    // SAFETY: a kept block is a block.
-    let invoke = unsafe { (*block.0.cast::<Block>()).invoke };
-    if invoke.is_null() {
-        return 0;
-    }
+    let Some(invoke) = invoke_of(block.0.cast()) else { return 0 };
     // SAFETY: who passes the block promises that its function is of this kind.
     let invoke: Invoke = unsafe { std::mem::transmute(invoke) };
     // SAFETY: the block lives through the call.
