@@ -18,3 +18,13 @@ pub mod foundation;
 pub mod interface;
 pub mod objc;
 pub mod power;
+#[cfg(feature = "engine")]
+pub mod rules;
+pub mod settings;
+pub mod surface;
+pub mod system;
+
+/// Every class, each after the one above it.
+pub(crate) fn class_specs() -> impl Iterator<Item = &'static objc::ClassSpec> {
+    foundation::specs().chain(surface::specs()).chain(power::specs()).chain(ane::specs())
+}

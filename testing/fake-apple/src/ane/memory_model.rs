@@ -8,7 +8,7 @@ use super::request::{evaluate, map, unmap};
 use super::{FRAMEWORK, files};
 use crate::counters::{COUNTERS, violation};
 use crate::faults;
-use crate::foundation::{NSTemporaryDirectory, bytes_of, dictionary, entries, put_error, string, text_of};
+use crate::foundation::{bytes_of, dictionary, entries, put_error, string, temporary_folder};
 use crate::interface::{Fault, ProgramKind, Route};
 use crate::objc::{ClassSpec, ErrorOut, Id, Method, Sel, Strong, method};
 use crate::settings;
@@ -41,8 +41,7 @@ const QUEUE_DEPTH: i8 = 127;
 
 extern "C" fn with_descriptor(_: Id, _: Sel, descriptor: Id) -> Id {
     let Some(body) = descriptor.body::<Descriptor>() else { return Id::NIL };
-    let parent = text_of(NSTemporaryDirectory()).unwrap_or("/tmp/");
-    let program = Program::new(format!("{parent}{}", body.identifier), body.identifier.clone(), Route::InMemory);
+    let program = Program::new(format!("{}{}", temporary_folder(), body.identifier), body.identifier.clone(), Route::InMemory);
     let made = MemoryModel {
         descriptor: Strong::keep(descriptor),
         model: model_of(&program),

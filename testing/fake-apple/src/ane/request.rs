@@ -5,6 +5,7 @@ use super::attributes::first_symbol;
 use super::memory_model::done;
 use super::program::Program;
 use crate::counters::{COUNTERS, count, violation};
+use crate::engine::OwnTime;
 use crate::foundation::{elements, error, number_of, put_error};
 use crate::interface::{Fault, View, ViewMut};
 use crate::objc::{BlockRef, ClassSpec, ErrorOut, Id, KeptBlock, Method, Sel, Strong, SurfaceRef, call_completion, method};
@@ -155,6 +156,7 @@ pub fn unmap(request: Id) {
 
 /// Evaluates a request and calls its completion block on this thread, whether it went well or not (Espresso).
 pub fn evaluate(program: &Program, request: Id, out: ErrorOut) -> bool {
+    let _time = OwnTime::begin();
     let Some(body) = request.body::<Request>() else {
         violation("evaluation of something that is no request".to_string());
         return done(out, Err(Fault::new(FRAMEWORK, 4, "no request")));

@@ -29,11 +29,16 @@ pub fn specs() -> impl Iterator<Item = &'static ClassSpec> {
 }
 
 /// The path of temporary files, ended by a slash.
-#[unsafe(no_mangle)]
-pub extern "C" fn NSTemporaryDirectory() -> Id {
+pub fn temporary_folder() -> String {
     let mut path = std::env::temp_dir().to_string_lossy().into_owned();
     if !path.ends_with('/') {
         path.push('/');
     }
-    string(&path).autoreleased()
+    path
+}
+
+/// The path of temporary files, ended by a slash.
+#[unsafe(no_mangle)]
+pub extern "C" fn NSTemporaryDirectory() -> Id {
+    string(&temporary_folder()).autoreleased()
 }

@@ -2,6 +2,8 @@
 // The tests are clients: what they call, they call by the types that the sources give, and nothing checks them.
 #![allow(dead_code, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 
+pub mod models;
+
 use aneforge_fake_client::{control, library};
 use serde_json::{Value, json};
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -146,6 +148,11 @@ impl Fake {
 
     pub fn counters(&self) -> Value {
         control(&library().unwrap(), &json!({"get": "counters"})).unwrap()
+    }
+
+    /// What the frameworks would have written to the system's log.
+    pub fn diagnostics(&self) -> Value {
+        control(&library().unwrap(), &json!({"get": "diagnostics"})).unwrap()
     }
 
     /// Violations since the last call.
