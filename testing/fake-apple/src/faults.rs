@@ -3,6 +3,8 @@
 //! | kind | where | further fields |
 //! |---|---|---|
 //! | `missing-class` | `objc_getClass` gives nil | `name` |
+//! | `missing-channels` | IOReport has no channels of a group | `name` |
+//! | `os-build` | `kern.osversion` answers another build | `text` |
 //! | `compile` | a compile fails | `text`, `code`, `domain` |
 //! | `slow-compile` | a compile takes `ms` longer | `ms` |
 //! | `load` | a load fails | `text`, `code`, `domain` |
@@ -11,7 +13,7 @@
 //! | `daemon-restart` | before an execution all loaded programs of the process become invalid | |
 //! | `connection` | an execution finds its connection killed, and so does every later call until a program is loaded again | |
 //! | `evaluate` | an execution fails | `text`, `code`, `domain` |
-//! | `output-order` | symbols of outputs are listed backwards | |
+//! | `output-order` | symbols of outputs are listed backwards by every load while it is set | |
 //!
 //! `after` occurrences pass before the first failure, and `times` (1 if left out) failures follow.
 //! A missing symbol is a copy of the library without it, see `aneforge-fake-client`.

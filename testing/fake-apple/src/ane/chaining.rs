@@ -24,6 +24,14 @@ extern "C" fn chain(_: Id, _: Sel, _a: Id, _b: Id, _c: Id, _d: Id, _e: Id, _f: I
     shell("_ANEChainingRequest")
 }
 
+extern "C" fn buffers_ready(_: Id, _: Sel, _procedure: u32, _buffers: Id, _values: Id, _delay: u64) -> Id {
+    shell("_ANEInputBuffersReady")
+}
+
+extern "C" fn output_set(_: Id, _: Sel, _procedure: u32, _set: u32, _value: u64, _silent: bool, _open: bool) -> Id {
+    shell("_ANEOutputSetEnqueue")
+}
+
 extern "C" fn is_valid(_: Id, _: Sel) -> bool {
     true
 }
@@ -81,6 +89,22 @@ pub(super) static SPECS: &[ClassSpec] = &[
             9
         )],
         methods: &[method!("validate", is_valid, 0)],
+    },
+    ClassSpec {
+        name: "_ANEInputBuffersReady",
+        superclass: "NSObject",
+        class_methods: &[method!(
+            "inputBuffersWithProcedureIndex:inputBufferInfoIndex:inputFreeValue:executionDelay:",
+            buffers_ready,
+            4
+        )],
+        methods: &[],
+    },
+    ClassSpec {
+        name: "_ANEOutputSetEnqueue",
+        superclass: "NSObject",
+        class_methods: &[method!("outputSetWithProcedureIndex:setIndex:signalValue:signalNotRequired:isOpenLoop:", output_set, 5)],
+        methods: &[],
     },
     ClassSpec { name: "_ANEPerformanceStats", superclass: "NSObject", class_methods: STATISTICS_CLASS, methods: STATISTICS },
 ];

@@ -12,9 +12,7 @@ mod object;
 mod pool;
 mod send;
 
-pub use block::{
-    _Block_copy, _Block_release, Block, KeptBlock, call_completion, call_deallocator, call_number, invoke_with,
-};
+pub use block::{_Block_copy, _Block_release, Block, KeptBlock, call_completion, call_deallocator, call_number, invoke_with};
 pub(crate) use class::method;
 pub use class::{Class, ClassSpec, Imp, Method, RuntimeMethod, Sel, class};
 pub use encode::{BlockRef, ClassRef, Encode, ErrorOut, SurfaceRef};
