@@ -14,6 +14,8 @@ pub mod failure;
 mod identity;
 #[cfg(feature = "engine")]
 mod ports;
+#[cfg(all(test, feature = "engine"))]
+mod tests;
 
 #[cfg(feature = "engine")]
 pub use compile::{Compiled, cached, cached_file, compile, compile_file};
