@@ -29,3 +29,24 @@ fn a_copy_of_the_library_can_lack_a_symbol() {
     assert!(without_symbols(&library().unwrap(), &folder, &["no_such_symbol"]).is_err());
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn the_environment_sets_the_fake_when_it_is_loaded() {
+    let settings = || control(&library().unwrap(), &json!({"get": "settings"})).unwrap();
+    match std::env::var("FAKE_APPLE").as_deref() {
+        Ok("nonsense") => {
+            assert_eq!(settings()["chip"], "m1");
+            let counters = control(&library().unwrap(), &json!({"get": "counters"})).unwrap();
+            assert!(counters["violations"][0].as_str().unwrap().starts_with("FAKE_APPLE: "), "{counters}");
+        }
+        Ok(_) => assert_eq!((&settings()["chip"], &settings()["profile"]), (&json!("m4"), &json!("agreed"))),
+        // The variable is read once in a process: each value needs one of its own.
+        Err(_) => {
+            for value in [r#"{"chip": "m4", "profile": "agreed"}"#, "nonsense"] {
+                let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+                child.args(["--exact", "the_environment_sets_the_fake_when_it_is_loaded"]).env("FAKE_APPLE", value);
+                assert!(child.status().unwrap().success(), "{value}");
+            }
+        }
+    }
+}
