@@ -3,7 +3,7 @@
  * device that is unknown or not possible here makes compiling fail, with the reason on stderr.
  *
  * int functions answer 0, or -1 with the reason on stderr. Buffers are at least 64 bytes long, a multiple of
- * 64, and zero at first. Threads: as in aneforge.h. New programs use aneforge.h. */
+ * 64, and zero at first; on a device with memory of its own they may be longer. Threads: as in aneforge.h. New programs use aneforge.h. */
 #ifndef ANE_E5RT_H
 #define ANE_E5RT_H
 

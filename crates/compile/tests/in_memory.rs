@@ -200,7 +200,16 @@ fn what_the_route_refuses_is_told_with_its_remedy() {
     let computed = "func main<ios18>(tensor<fp16, [1, 2, 1, 4]> x, tensor<fp16, [2, 1, 1, 1]> w) {
         tensor<fp16, [1, 2, 1, 4]> y = conv(x = x, weight = w, groups = int32(2))[name = string(\"y\")];
     } -> (y);";
+    let volume = "func main<ios18>(tensor<fp16, [1, 2, 2, 2, 32]> x, tensor<fp16, [1, 2, 2, 32, 2]> z) {
+        tensor<fp16, [1, 2, 2, 2, 2]> y = matmul(x = x, y = z)[name = string(\"y\")];
+    } -> (y);";
+    let search = "func main<ios18>(tensor<fp16, [2049]> x) {
+        tensor<int32, [1]> i = reduce_argmax(x = x, axis = int32(0), keep_dims = bool(true))[name = string(\"i\")];
+        tensor<fp16, [1]> y = gather(x = x, indices = i, axis = int32(0))[name = string(\"y\")];
+    } -> (y);";
     for (text, works, fails, words) in [
+        (volume, "m4", "m4:in-memory", ["four axes", "reshape"]),
+        (search, "m4", "m4:in-memory", ["2048 elements", "on the host"]),
         (wide, "m3:in-memory", "m2:in-memory", ["fp32", "make the port fp16"]),
         (inside, "m5:in-memory", "m1:in-memory", ["between fp16 and fp32", "fp16"]),
         (bytes, "m5", "m5:in-memory", ["ports are floats", "on the host"]),

@@ -41,7 +41,7 @@ pub fn built(source: &str, installed: &Path) -> PathBuf {
     let mut command = Command::new(compiler);
     command.args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
     command.arg(format!("-I{}", installed.join("include").display())).arg(&source);
-    command.arg(format!("-L{}", installed.join("lib").display())).arg("-laneforge");
+    command.arg(format!("-L{}", installed.join("lib").display())).args(["-laneforge", "-pthread"]);
     command.arg(format!("-Wl,-rpath,{}", installed.join("lib").display())).arg("-o").arg(&program);
     let output = finished(command.stdin(Stdio::null()), Duration::from_secs(120));
     assert!(output.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&output.stderr));

@@ -10,6 +10,9 @@ use aneforge_mil::{Body, BuildError, DType, Operation, ValueId};
 /// training kernels).
 const REFUSED_CHANNELS: usize = 32000;
 
+/// The longest axis whose largest element is found: 2048 passes and 2049 fails (ANE guide, arXiv 2606.22283, chapter 17).
+const LONGEST_SEARCH: usize = 2048;
+
 /// Checks a legalised body for what the route refuses.
 ///
 /// # Errors
@@ -42,15 +45,28 @@ pub fn check(body: &Body, target: &Target, chip: &Chip) -> Result<(), CompileErr
         if name == "cast" && !converts && wide_cast(body, operation) {
             return refuse(name, result, "nothing converts between fp16 and fp32", "keep the whole program in fp16");
         }
-        if name != "conv" {
+        if !["conv", "matmul", "reduce_argmax", "reduce_argmin"].contains(&name) {
             continue;
         }
         let ports = body.argument_ports(&operation.arguments);
         let arguments = Arguments::checked(operation.op, &ports).map_err(BuildError::from)?;
+        let x = arguments.shape("x");
+        // ANE guide, arXiv 2606.22283, chapter 4.
+        if name == "matmul" && x.len().max(arguments.shape("y").len()) >= 5 {
+            return refuse(name, result, "products have four axes at most", "merge axes of the batch with reshape");
+        }
+        let searched = arguments.int("axis").and_then(|axis| arguments.axis(axis, x.len())).map(|axis| x[axis]);
+        if name.starts_with("reduce_arg") && searched.is_some_and(|extent| extent > LONGEST_SEARCH) {
+            let rule = format!("the position of an extreme is found along {LONGEST_SEARCH} elements at most");
+            return refuse(name, result, &rule, "search parts of the axis, then their winners, or do it on the host");
+        }
+        if name != "conv" {
+            continue;
+        }
         if arguments.get("weight").is_some_and(|weight| !weight.constant) {
             return refuse(name, result, "the weight of a convolution is a constant", "use matmul for weights that are computed");
         }
-        if arguments.shape("x").get(1).is_some_and(|&channels| channels >= REFUSED_CHANNELS) {
+        if x.get(1).is_some_and(|&channels| channels >= REFUSED_CHANNELS) {
             let rule = format!("a convolution takes fewer than {REFUSED_CHANNELS} input channels");
             return refuse(name, result, &rule, "split the channels and add the convolutions of the parts, or use matmul");
         }
