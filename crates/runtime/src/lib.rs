@@ -1,4 +1,4 @@
-//! Devices that execute a MIL program: `null`, `reference`, `cpu`, `emulator:<chip>`.
+//! Devices that execute a MIL program: `null`, `reference`, `cpu`, `emulator:<chip>`, and `ane`, the engine itself.
 //!
 //! Every device loads the same parsed program ([`Program`]), never a graph: what runs here is what a compiler of Apple's would read.
 //! [`open`] gives a [`Device`] by name, [`Device::load`] an [`Executable`], [`Executable::execute`] runs it on bytes.
@@ -23,6 +23,7 @@ mod report;
 mod run;
 mod segment;
 mod state;
+mod submit;
 
 use aneforge_kernel as kernel;
 
@@ -37,3 +38,4 @@ pub use reference::Reference;
 pub use registry::{DeviceInfo, devices, open};
 pub use report::{Label, Report, Rule, SegmentReport, StepReport};
 pub use state::States;
+pub use submit::{Completion, submit};

@@ -91,3 +91,24 @@ fn what_cannot_be_bound_is_refused_and_the_port_keeps_its_buffer() {
     bound.set_input(0, Buffer::host(64).unwrap()).unwrap();
     bound.execute().unwrap();
 }
+
+#[test]
+fn submitted_work_runs_in_order_and_a_completion_that_panics_keeps_nobody_waiting() {
+    let executable = loaded("cpu", ADD, INPUTS, "y");
+    let (sender, results) = std::sync::mpsc::channel();
+    for round in 0..4 {
+        let bound = bind(&executable);
+        bound.input(0).unwrap().write(0, &halves([round as f32; 8])).unwrap();
+        let sender = sender.clone();
+        let completion = Box::new(move |bound: Box<dyn Bound>, result: Result<(), DeviceError>| {
+            result.unwrap();
+            sender.send(contents(bound.output(0).unwrap())).unwrap();
+            assert!(round != 1, "a completion of the test panics");
+        });
+        aneforge_runtime::submit(bound, completion).unwrap();
+    }
+    for round in 0..4 {
+        let result = results.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+        assert_eq!(result, halves([round as f32; 8]));
+    }
+}

@@ -53,16 +53,6 @@ impl Ane {
         Ok(Self { name, options: Arc::new(options), shared, chip, os_build, cache })
     }
 
-    /// Chip of the engine.
-    pub fn engine_chip(&self) -> &'static Chip {
-        self.chip
-    }
-
-    /// Build of the operating system.
-    pub fn os_build(&self) -> &str {
-        &self.os_build
-    }
-
     /// What programs are compiled for.
     pub fn target(&self) -> Target {
         if self.options.route.is_e5rt() { Target::e5rt(self.chip) } else { Target::in_memory(self.chip) }
@@ -79,8 +69,12 @@ impl Ane {
         Usage { loaded: residents.taken(), evicted: residents.evictions(), compilations: self.shared.budget.used() }
     }
 
-    pub(crate) fn chip(&self) -> &'static Chip {
+    pub(crate) fn own_chip(&self) -> &'static Chip {
         self.chip
+    }
+
+    pub(crate) fn build(&self) -> &str {
+        &self.os_build
     }
 
     pub(crate) fn cache(&self) -> &Cache {

@@ -42,7 +42,14 @@ impl Fault {
     /// Whether the engine may have lost the program, so that loading it again may help. e5rt's codes are not published: each of its
     /// failures may mean that.
     pub(crate) fn may_be_lost(&self, e5rt: bool) -> bool {
-        const WORDS: [&str; 6] = ["re-compile", "interrupted", "invalidated", "connection", "daemon", "not loaded"];
-        self.kind == Kind::Refused && (e5rt || WORDS.iter().any(|word| self.text.to_lowercase().contains(word)))
+        const WORDS: [&str; 7] =
+            ["re-compile", "interrupted", "invalidated", "connection", "daemon", "not loaded", "helper application"];
+        // A connection that was interrupted, one that is invalid (Foundation's header FoundationErrors.h).
+        const CODES: [i64; 2] = [4097, 4099];
+        let lost = || {
+            let text = self.text.to_lowercase();
+            self.code.is_some_and(|code| CODES.contains(&code)) || WORDS.iter().any(|word| text.contains(word))
+        };
+        self.kind == Kind::Refused && (e5rt || lost())
     }
 }

@@ -78,8 +78,8 @@ pub(crate) fn prepare(ane: &Ane, program: &Program) -> Result<Prepared, DeviceEr
     };
     let key = Key {
         program: hash(&files)?,
-        chip: ane.chip().name.to_string(),
-        os_build: ane.os_build().to_string(),
+        chip: ane.own_chip().name.to_string(),
+        os_build: ane.build().to_string(),
         route: ane.route_name().to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
     };

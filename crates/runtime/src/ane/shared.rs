@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub(crate) struct Shared {
     pub(crate) frameworks: Arc<Frameworks>,
     pub(crate) residents: Arc<Residents<Loaded>>,
-    pub(crate) budget: CompileBudget,
+    pub(crate) budget: Arc<CompileBudget>,
     pub(crate) back_off: BackOff,
     /// Held while a command is on the engine. Two commands in flight gain nothing and are reported unsound on e5rt: the second one's
     /// end is never told (ANE guide, arXiv 2606.22283, chapter 6).
@@ -26,23 +26,30 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// The one of that source, opened when it is first asked for.
+    /// The one of that source. It goes with its last user; what the process has used up stays used up.
     pub(crate) fn of(source: &Source, loaded_programs: usize) -> Result<Arc<Self>, SysError> {
-        static ALL: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
+        type Known = (Source, Arc<CompileBudget>, Weak<Shared>);
+        static ALL: Mutex<Vec<Known>> = Mutex::new(Vec::new());
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = all.iter().find(|shared| shared.frameworks.source() == source) {
+        let known = all.iter().position(|(known, _, _)| known == source);
+        if let Some(shared) = known.and_then(|index| all[index].2.upgrade()) {
             shared.residents.lower(loaded_programs);
-            return Ok(shared.clone());
+            return Ok(shared);
         }
+        let budget = known.map(|index| all[index].1.clone()).unwrap_or_default();
         let shared = Arc::new(Self {
             frameworks: Frameworks::open(source)?,
             residents: Residents::new(loaded_programs),
-            budget: CompileBudget::default(),
+            budget: budget.clone(),
             back_off: BackOff::default(),
             flight: Mutex::new(()),
             libraries: Mutex::default(),
         });
-        all.push(shared.clone());
+        let entry = (source.clone(), budget, Arc::downgrade(&shared));
+        match known {
+            Some(index) => all[index] = entry,
+            None => all.push(entry),
+        }
         Ok(shared)
     }
 

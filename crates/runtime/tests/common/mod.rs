@@ -1,6 +1,8 @@
 //! What the tests of devices share.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod engine;
+
 use aneforge_core::HostArray;
 use aneforge_mil::{Array, BlobFileWriter, Body, DType, EmitOptions, NoBlobs, TensorType, emit, print};
 use aneforge_runtime::{Device, Program};

@@ -169,6 +169,22 @@ pub const KNOWN_FAILURES: &[Cause] = &[
         source: GUIDE,
     },
     Cause {
+        code: Some(4097),
+        text: "",
+        step: "",
+        cause: "the connection to the daemon was interrupted: it ended or restarted",
+        remedy: "try again; look for a crash report of aned or ANECompilerService",
+        source: "Foundation, FoundationErrors.h",
+    },
+    Cause {
+        code: Some(4099),
+        text: "",
+        step: "",
+        cause: "the connection to the daemon is no longer valid",
+        remedy: "open the device anew",
+        source: "Foundation, FoundationErrors.h",
+    },
+    Cause {
         code: Some(11),
         text: "",
         step: "compile",
@@ -229,7 +245,7 @@ mod tests {
     #[test]
     fn every_entry_can_be_found_and_says_what_to_do_and_who_met_it() {
         for known in KNOWN_FAILURES {
-            assert!(known.code.is_some() != !known.text.is_empty(), "{known:?} is found by a code or by a text");
+            assert_eq!(known.code.is_some(), known.text.is_empty(), "{known:?} is found by a code or by a text");
             assert!(!known.cause.is_empty() && !known.remedy.is_empty() && !known.source.is_empty(), "{known:?}");
             assert!(["", "compile", "load", "bind", "execute"].contains(&known.step), "{known:?}");
             assert_eq!(cause(known.step, known.code, known.text), Some(known));
