@@ -19,5 +19,8 @@ fuzz: ## Compare 100,000 random graphs on all devices, then run the fuzz targets
 lint: ## Formatting and lints alone
 	@scripts/lint.sh
 
+darwin: ## Check, lint and link for Apple's arm64; run the ABI test in a CPU emulator
+	@scripts/darwin.sh
+
 clean: ## Remove builds, environments, downloads and fixtures
 	rm -rf build target .cache .venv .venv-demo .venv-upstream

@@ -27,7 +27,7 @@ const ORDER: &[&str] = &[
 const EXAMPLES: &[&str] = &["aneforge-own-operator"];
 
 /// Helpers of the tests, which nothing but tests may import.
-const HELPERS: &[&str] = &["aneforge-testkit", "aneforge-fake-apple", "aneforge-fake-client"];
+const HELPERS: &[&str] = &["aneforge-testkit", "aneforge-fake-apple", "aneforge-fake-client", "aneforge-darwin-abi"];
 
 fn metadata() -> serde_json::Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());

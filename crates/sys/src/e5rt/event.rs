@@ -1,6 +1,7 @@
 //! Events: counters that operations signal when they are done.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Object, Runtime, check, text};
 use crate::SysError;
@@ -9,6 +10,8 @@ use crate::SysError;
 #[derive(Clone)]
 pub struct Event {
     pub(super) object: Arc<Object>,
+    /// Whether the event tells of an operation's end, which then nobody else may signal.
+    claimed: Arc<AtomicBool>,
 }
 
 impl Event {
@@ -23,15 +26,26 @@ impl Event {
         // SAFETY: the name ends in zero; one object is written through the first pointer.
         let object =
             Object::create(runtime, create.name, release.call, |out| unsafe { (create.call)(out, name.as_ptr(), initial) })?;
-        Ok(Self { object: Arc::new(object) })
+        Ok(Self { object: Arc::new(object), claimed: Arc::default() })
+    }
+
+    /// Makes the event one operation's: what it tells about buffers in use must be true.
+    pub(super) fn claim(&self, call: &'static str) -> Result<(), SysError> {
+        if self.claimed.swap(true, Ordering::Relaxed) {
+            return Err(SysError::Order { call, rule: "the event tells of another operation's end; make one of its own" });
+        }
+        Ok(())
     }
 
     /// Raises the event from here.
     ///
     /// # Errors
-    /// [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the function.
+    /// [`SysError::Order`] for an event that tells of an operation's end; [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the function.
     pub fn signal(&self) -> Result<(), SysError> {
         let signal = self.object.runtime.need(self.object.functions().event_signal, "e5rt_async_event_signal")?;
+        if self.claimed.load(Ordering::Relaxed) {
+            return Err(SysError::Order { call: signal.name, rule: "the event tells of an operation's end; only that signals it" });
+        }
         // SAFETY: the event lives; signalling is what events are made to do from any thread.
         check(signal.name, unsafe { (signal.call)(self.object.raw()) })
     }

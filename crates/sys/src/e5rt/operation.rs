@@ -142,8 +142,8 @@ impl Operation {
     /// The event that the operation signals when it has run. Must come before the operation is encoded.
     ///
     /// # Errors
-    /// [`SysError::Order`] for an encoded operation; [`SysError::Code`]; [`SysError::Lacking`] where this system lacks the
-    /// function.
+    /// [`SysError::Order`] for an encoded operation or an event of another one; [`SysError::Code`]; [`SysError::Lacking`] where
+    /// this system lacks the function.
     pub fn bind_completion_event(&mut self, event: &Event) -> Result<(), SysError> {
         let object = &self.shared.object;
         let bind = object
@@ -151,6 +151,7 @@ impl Operation {
             .need(object.functions().operation_bind_completion, "e5rt_execution_stream_operation_bind_completion_event")?;
         let mut state = self.shared.state.lock();
         state.open(bind.name)?;
+        event.claim(bind.name)?;
         // SAFETY: both objects live; the state keeps the event alive as long as the operation.
         check(bind.name, unsafe { (bind.call)(object.raw(), event.object.raw()) })?;
         state.completion = Some(event.clone());
@@ -191,7 +192,7 @@ impl Operation {
 
 impl Port {
     /// Binds a buffer: what the input reads or the output writes from the next encoding on. Binding one buffer to an output and
-    /// an input keeps state on the engine.
+    /// an input keeps state on the engine. An operation that was encoded before is [prepared](Operation::prepare) first.
     ///
     /// # Errors
     /// [`SysError::Order`] while a stream holds the operation; [`SysError::Code`] where the buffer does not fit.

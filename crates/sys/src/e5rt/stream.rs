@@ -177,6 +177,13 @@ impl Stream {
     pub fn wait(&mut self) -> Result<(), SysError> {
         if let Some(flight) = &self.in_flight {
             flight.event.wait()?;
+            // A wait that ends for another reason says nothing about the buffers.
+            if flight.event.last_signaled()? == flight.before {
+                return Err(SysError::Order {
+                    call: "e5rt_async_event_sync_wait",
+                    rule: "the wait ended before the operation did",
+                });
+            }
             self.landed();
         }
         Ok(())

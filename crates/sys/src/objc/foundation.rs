@@ -383,6 +383,14 @@ impl Dictionary {
             entries.iter().map(|(key, item)| Ok((runtime.text(key)?, item.object(runtime)?))).collect::<Result<_, SysError>>()?;
         runtime.table(&entries)
     }
+
+    /// Reads it back.
+    ///
+    /// # Errors
+    /// [`SysError::Value`] for what is no property list.
+    pub fn read(&self) -> Result<super::Value, SysError> {
+        super::Value::read(&self.0)
+    }
 }
 
 impl Item {

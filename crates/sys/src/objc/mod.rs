@@ -195,3 +195,122 @@ impl Drop for Retained {
         unsafe { (self.runtime.core.functions.release.call)(self.id()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::methods::methods;
+    use super::types::Bool;
+    use super::*;
+    use crate::Missing;
+    use crate::library::Function;
+
+    methods! {
+        #[allow(dead_code)]
+        struct Double for "Double" {
+            right: - "right:" (value: u32) -> Bool;
+            wider: - "wider:" (value: u32) -> Bool;
+            gone: + "gone" () -> Id;
+            @optional {
+                perhaps: - "perhaps" () -> Id;
+            }
+        }
+    }
+    methods! {
+        #[allow(dead_code)]
+        struct Absent for "Absent" {
+            one: - "one" () -> Id;
+            two: - "two" () -> Id;
+        }
+    }
+
+    /// A runtime with one class. Selectors and methods are addresses of their own names.
+    fn runtime() -> Core {
+        const NAMES: [(&CStr, Option<&CStr>); 4] = [
+            (c"right:", Some(c"B20@0:8I16")),
+            // The system's method takes 64 bits where we would pass 32.
+            (c"wider:", Some(c"B24@0:8Q16")),
+            (c"gone", None),
+            (c"perhaps", None),
+        ];
+        unsafe extern "C" fn get_class(name: *const c_char) -> Id {
+            // SAFETY: names end in zero.
+            let known = unsafe { CStr::from_ptr(name) } == c"Double";
+            if known { Id(NonNull::<u64>::dangling().as_ptr().cast()) } else { Id::NIL }
+        }
+        unsafe extern "C" fn register(name: *const c_char) -> Sel {
+            // SAFETY: names end in zero.
+            let name = unsafe { CStr::from_ptr(name) };
+            let known = NAMES.iter().find(|(known, _)| *known == name).map(|(known, _)| known.as_ptr());
+            Sel(known.unwrap_or(c"other".as_ptr()).cast_mut().cast())
+        }
+        unsafe extern "C" fn method(_class: ClassRef, selector: Sel) -> *mut c_void {
+            let known = NAMES.iter().any(|(name, types)| name.as_ptr().cast() == selector.0.cast_const() && types.is_some());
+            if known { selector.0 } else { std::ptr::null_mut() }
+        }
+        unsafe extern "C" fn types(method: *mut c_void) -> *const c_char {
+            let known = NAMES.iter().find(|(name, _)| name.as_ptr().cast() == method.cast_const());
+            known.and_then(|(_, types)| *types).map_or(std::ptr::null(), CStr::as_ptr)
+        }
+        unsafe extern "C" fn same(object: Id) -> Id {
+            object
+        }
+        unsafe extern "C" fn nothing(_object: Id) {}
+        unsafe extern "C" fn class_of(_object: Id) -> ClassRef {
+            ClassRef(std::ptr::null_mut())
+        }
+        unsafe extern "C" fn class_name(_class: ClassRef) -> *const c_char {
+            c"Double".as_ptr()
+        }
+        unsafe extern "C" fn push() -> *mut c_void {
+            std::ptr::null_mut()
+        }
+        unsafe extern "C" fn pop(_token: *mut c_void) {}
+        Core {
+            functions: CoreFunctions {
+                get_class: Function { call: get_class, name: "" },
+                register: Function { call: register, name: "" },
+                retain: Function { call: same, name: "" },
+                release: Function { call: nothing, name: "" },
+                instance_method: Function { call: method, name: "" },
+                class_method: Function { call: method, name: "" },
+                types: Function { call: types, name: "" },
+                object_class: Function { call: class_of, name: "" },
+                class_name: Function { call: class_name, name: "" },
+            },
+            message: NonNull::dangling(),
+            pool: Pool { push: Function { call: push, name: "" }, pop: Function { call: pop, name: "" } },
+            blocks: None,
+        }
+    }
+
+    #[test]
+    fn a_method_of_other_types_is_found_out_and_not_called() {
+        let core = runtime();
+        let class = core.class("Double");
+        let mut search = Search::new(&[], "1A1");
+        type Takes = unsafe extern "C" fn(Id, Sel, u32) -> Bool;
+        let right = methods::Method::<Takes>::find(&core, &mut search, class, false, "right:", "-[Double right:]", true).unwrap();
+        assert!(right.ready().is_ok());
+        let wider = methods::Method::<Takes>::find(&core, &mut search, class, false, "wider:", "-[Double wider:]", true).unwrap();
+        let error = wider.ready().err();
+        if cfg!(debug_assertions) {
+            let (expected, found) = ("B@:I".to_string(), "B24@0:8Q16".to_string());
+            assert_eq!(error, Some(SysError::Encoding { method: "-[Double wider:]".to_string(), expected, found }));
+        }
+        // The list that people see has it in every build.
+        assert_eq!(search.lookups[0].types, None);
+        assert_eq!(search.lookups[1].types, Some(("B@:I".to_string(), "B24@0:8Q16".to_string())));
+    }
+
+    #[test]
+    fn required_methods_are_missed_and_optional_ones_are_not() {
+        let core = runtime();
+        let mut search = Search::new(&[], "1A1");
+        assert!(Double::load(&core, &mut search, true).is_none());
+        assert_eq!(search.missing(), [Missing::Method("+[Double gone]".to_string())]);
+        let optional = search.lookups.iter().find(|lookup| lookup.item == Missing::Method("-[Double perhaps]".to_string()));
+        assert!(optional.is_some_and(|lookup| !lookup.required && !lookup.found));
+        assert!(Absent::load(&core, &mut search, true).is_none());
+        assert_eq!(search.missing(), [Missing::Class("Absent".to_string()), Missing::Method("+[Double gone]".to_string())]);
+    }
+}
