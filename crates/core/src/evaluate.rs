@@ -1,7 +1,7 @@
 //! The meaning of a body, computed in f64 with nothing rounded on the way.
 
 use aneforge_mil::op::{Argument, Arguments, OpError};
-use aneforge_mil::{Array, Body, Constant, TensorType, ValueId};
+use aneforge_mil::{Array, Body, Constant, Operation, TensorType, ValueId};
 
 /// Why a body cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -48,6 +48,9 @@ pub enum EvaluateError {
     },
 }
 
+/// What sees the operations of a program while it is evaluated.
+pub type Observer<'a> = dyn FnMut(&Operation, &[&Array], &[Array]) + 'a;
+
 /// Computes the outputs of `body` for `inputs`, given in the order of [`Body::inputs`].
 ///
 /// Each operation's meaning is applied to f64 values as they are; constants are read at each use and values are dropped after
@@ -56,6 +59,14 @@ pub enum EvaluateError {
 /// # Errors
 /// [`EvaluateError`], naming the value that could not be computed.
 pub fn evaluate(body: &Body, inputs: &[Array]) -> Result<Vec<Array>, EvaluateError> {
+    evaluate_with(body, inputs, &mut |_, _, _| {})
+}
+
+/// [`evaluate`] that shows each operation to an observer, with the values of its arguments, port by port, and of its results.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn evaluate_with(body: &Body, inputs: &[Array], observe: &mut Observer<'_>) -> Result<Vec<Array>, EvaluateError> {
     let mut values: Vec<Option<Array>> = vec![None; body.values.len()];
     if inputs.len() != body.inputs.len() {
         let names: Vec<_> = body.inputs.iter().map(|&id| body.value(id).name.as_str()).collect();
@@ -78,6 +89,8 @@ pub fn evaluate(body: &Body, inputs: &[Array]) -> Result<Vec<Array>, EvaluateErr
         let results = Arguments::checked(operation.op, &ports)
             .and_then(|arguments| (operation.op.meaning)(&arguments))
             .map_err(|source| EvaluateError::Operator { value: name(), source })?;
+        let given: Vec<&Array> = ports.iter().flatten().filter_map(|argument| argument.value.as_ref()).collect();
+        observe(operation, &given, &results);
         for (&id, result) in operation.outputs.iter().zip(results) {
             values[id.index()] = Some(result);
         }

@@ -34,7 +34,7 @@ mod target;
 pub use attribute::{Attribute, AttributeKind, AttributeSpec};
 pub use autograd::backward;
 pub use error::GraphError;
-pub use evaluate::{EvaluateError, evaluate};
+pub use evaluate::{EvaluateError, Observer, evaluate, evaluate_with};
 pub use graph::{
     Argument, Axes, Graph, GraphText, Heads, Index, IntoIndices, Tensor, Window, attention, concat, cross_attention, einsum, geglu,
     mha, sdpa, stack,

@@ -1,10 +1,10 @@
 //! The size of all gradients together: clipping by norm, and whether they are numbers.
 
-use crate::optimizer::{MOMENT_SCALE, SMALLEST_NORMAL};
+use crate::optimizer::SMALLEST_NORMAL;
 use aneforge_core::Tensor;
 
 /// From here on a result of the engine may be infinity: its multiply-accumulate array ends at 2^15.
-const CEILING: f64 = 32000.0;
+pub(crate) const CEILING: f64 = 32000.0;
 
 /// The largest magnitude in all tensors, as `[1]`.
 pub(crate) fn largest(tensors: &[Tensor]) -> Option<Tensor> {
@@ -23,12 +23,12 @@ pub fn are_numbers(tensors: &[Tensor]) -> Option<Tensor> {
     Some(total.less(&total.constant_like(CEILING)))
 }
 
-/// Gradients times `min(1, limit / norm)`, for the Euclidean norm of all of them together; they come and go times
-/// [`MOMENT_SCALE`].
+/// Gradients times `min(1, limit / norm)`, for the Euclidean norm of all of them together. They come and go times `scale`, a tensor
+/// of shape `[1]`, which the limit is not.
 ///
 /// All are divided by the largest magnitude first, and mean squares weighted by each tensor's share of the elements, so nothing
 /// overflows and the largest element's square is 1. Elements below 2^-12 of the largest count as 0.
-pub fn clip_by_norm(gradients: &[Tensor], limit: f64) -> Vec<Tensor> {
+pub fn clip_by_norm(gradients: &[Tensor], limit: f64, scale: &Tensor) -> Vec<Tensor> {
     let Some(top) = largest(gradients) else { return Vec::new() };
     let top = top.maximum(&top.constant_like(SMALLEST_NORMAL));
     let counts: Vec<f64> = gradients.iter().map(|g| g.ty().map_or(0, aneforge_core::TensorType::count) as f64).collect();
@@ -39,8 +39,8 @@ pub fn clip_by_norm(gradients: &[Tensor], limit: f64) -> Vec<Tensor> {
         .map(|(gradient, count)| whole(&gradient.real_div(&top).square(), Tensor::reduce_mean).muls(count / all));
     let Some(square) = squares.reduce(|sum, square| sum.add(&square)) else { return Vec::new() };
     let size = square.sqrt().maximum(&top.constant_like(SMALLEST_NORMAL));
-    // limit / norm, with norm = top sqrt(all) size.
-    let allowed = top.constant_like(limit * MOMENT_SCALE / all.sqrt()).real_div(&top).real_div(&size);
+    // limit / norm, with norm = top sqrt(all) size / scale.
+    let allowed = scale.muls(limit / all.sqrt()).real_div(&top).real_div(&size);
     let factor = allowed.minimum(&top.constant_like(1.0));
     gradients.iter().map(|gradient| gradient.mul(&factor)).collect()
 }

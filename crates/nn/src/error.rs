@@ -1,7 +1,7 @@
 //! What can go wrong while a model is built or trained.
 
 use aneforge_compile::CompileError;
-use aneforge_core::{EvaluateError, GraphError, HostError, WeightError};
+use aneforge_core::{EvaluateError, GraphError, HostError, TensorType, WeightError};
 use aneforge_runtime::DeviceError;
 
 /// Why a model cannot be built or trained as asked.
@@ -50,6 +50,16 @@ pub enum NnError {
         index: usize,
         /// The value.
         value: f64,
+    },
+    /// An array of another type or shape than its port.
+    #[error("{name:?} takes {needed}, got {given}")]
+    Batch {
+        /// The input or state.
+        name: String,
+        /// Its type.
+        needed: TensorType,
+        /// What was given.
+        given: TensorType,
     },
     /// A label that is no class.
     #[error("label {label} at element {index} of {name:?} is no class: labels are 0 to {last}")]

@@ -31,10 +31,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod checkpoint;
 mod clip;
 mod detach;
 mod error;
+mod hazard;
+mod host;
 mod initialise;
+mod loaded;
 pub mod loss;
 mod module;
 pub mod optimizer;
@@ -42,12 +46,19 @@ pub mod pair;
 mod parameters;
 mod pass;
 mod random;
+mod recipe;
+mod sampler;
 mod schedule;
 pub mod state;
+mod step;
+mod trainer;
 
+pub use checkpoint::{CheckpointError, Progress};
 pub use clip::{are_numbers, clip_by_norm};
 pub use detach::{DETACH, detach};
 pub use error::NnError;
+pub use hazard::{Hazard, HazardKind, hazards};
+pub use host::HostTrainer;
 pub use initialise::{Initialiser, RELU_GAIN};
 pub use module::{
     Attention, AttentionOptions, BatchNorm, Conv2d, Embedding, GroupNorm, LayerNorm, Linear, Mlp, RmsNorm, RopeStyle, SwiGlu, rope,
@@ -56,4 +67,8 @@ pub use optimizer::Optimizer;
 pub use parameters::{Entry, Parameter, Parameters, Scope};
 pub use pass::Pass;
 pub use random::Random;
+pub use recipe::{Group, LossScale, Recipe};
+pub use sampler::Sampler;
 pub use schedule::Schedule;
+pub use step::{DataPort, Model, Outcome, Step};
+pub use trainer::{ResidentTrainer, StepReport, Traffic};

@@ -3,7 +3,8 @@
 //! # Scales
 //!
 //! Gradients arrive times [`MOMENT_SCALE`], 1024, and moments are kept so: what counts between 6e-8 and 32 in the true gradient are
-//! normal fp16 numbers. Learning rates arrive times a power of two ([`Optimizer::rate_scale`]), since an update is added as an
+//! normal fp16 numbers. A step with a larger one is skipped like one that overflows; clipping by norm comes before the scale and
+//! prevents that. Learning rates arrive times a power of two ([`Optimizer::rate_scale`]), since an update is added as an
 //! increment of a [`Pair`], times 2048.
 //!
 //! The second moment is kept as its root, which has the gradient's range in place of its square's. With `r` the root, `a` the
@@ -23,6 +24,9 @@ use serde::{Deserialize, Serialize};
 
 /// The factor of gradients and moments.
 pub const MOMENT_SCALE: f64 = 1024.0;
+/// The factor of the low part of the second moment's root. At the moments' scale the root may grow by 1000 at once, from 0 by 0.03 of
+/// the first gradient; times 32 that is a number of fp16, times 2048 it is not.
+const ROOT_LOW: f64 = 32.0;
 /// The smallest normal number of fp16.
 pub(crate) const SMALLEST_NORMAL: f64 = 1.0 / 16384.0;
 /// The smallest number of fp16.
@@ -175,11 +179,18 @@ impl Optimizer {
     }
 
     /// Changes one parameter, whose state has names that start with `name`. `gradient` is the true one times [`MOMENT_SCALE`],
-    /// `rate` a tensor of shape `[1]` with the learning rate times [`Self::rate_scale`].
+    /// `rate` a tensor of shape `[1]` with the learning rate times [`Self::rate_scale`]. Gives the increment times [`LOW`].
     ///
     /// # Errors
     /// As [`Self::rounded`].
-    pub fn update(&self, slots: &mut Slots, name: &str, weight: &Pair, gradient: &Tensor, rate: &Tensor) -> Result<(), NnError> {
+    pub fn update(
+        &self,
+        slots: &mut Slots,
+        name: &str,
+        weight: &Pair,
+        gradient: &Tensor,
+        rate: &Tensor,
+    ) -> Result<Tensor, NnError> {
         let shape = gradient.shape()?.to_vec();
         let zeros = || vec![0.0; shape.iter().product()];
         let value = weight.value(slots);
@@ -217,8 +228,9 @@ impl Optimizer {
                 direction.mul(rate)
             }
         };
-        weight.add(slots, &step.neg());
-        Ok(())
+        let increment = step.neg();
+        weight.add(slots, &increment);
+        Ok(increment)
     }
 
     fn weight_decay(&self) -> f64 {
@@ -246,14 +258,14 @@ fn adam(
     let first = first.add(&gradient.sub(&first).muls(1.0 - betas.0));
     slots.set(slot, first.clone());
 
-    let root = Pair::slot(slots, &format!("{name}.second_moment_root"), shape, true, zeros)?;
+    let root = Pair::with_factor(slots, &format!("{name}.second_moment_root"), shape, Some(ROOT_LOW), zeros)?;
     let (old, size, goes) = (root.value(slots), gradient.abs(), 1.0 - betas.1);
     let larger = old.maximum(&size).maximum(&size.constant_like(SMALLEST_NORMAL));
     let (old_part, new_part) = (old.real_div(&larger).square(), size.real_div(&larger).square());
     let next = larger.mul(&old_part.muls(1.0 - goes).add(&new_part.muls(goes)).sqrt());
     let sum = next.add(&old).maximum(&size.constant_like(SMALLEST));
     let ratio = size.add(&old).real_div(&sum);
-    root.add(slots, &size.sub(&old).mul(&ratio.muls(goes * LOW)));
+    root.add(slots, &size.sub(&old).mul(&ratio.muls(goes * ROOT_LOW)));
 
     let correction = |slots: &mut Slots, name: &str| -> Result<Tensor, NnError> {
         let pair = Pair::slot(slots, name, &[1], true, || vec![0.0])?;

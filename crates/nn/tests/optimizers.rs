@@ -30,7 +30,8 @@ fn ours(
         .map(|(i, &n)| Pair::slot(&mut slots, &format!("w{i}"), &[n], true, || vec![0.0; n]).unwrap())
         .collect();
     optimizer.begin(&mut slots).unwrap();
-    let clipped = clip.map_or(given.clone(), |limit| clip_by_norm(&given, limit));
+    let clipped =
+        clip.map_or(given.clone(), |limit| clip_by_norm(&given, limit, &graph.values(DType::Fp16, &[1], &[MOMENT_SCALE])));
     for (i, (weight, gradient)) in weights.iter().zip(&clipped).enumerate() {
         optimizer.update(&mut slots, &format!("w{i}"), weight, gradient, &rate).unwrap();
     }
