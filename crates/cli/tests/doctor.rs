@@ -1,4 +1,5 @@
 //! `aneforge doctor`: the report and what is made of it.
+#![allow(clippy::unwrap_used)] // helpers of tests
 
 mod common;
 
@@ -44,4 +45,38 @@ fn a_file_that_is_no_report_is_bad_input_with_the_place() {
     std::fs::write(&file, "{\"kind\":\n 3").unwrap();
     let (_, err) = expect(2, here.path(), &["conform", "--device", &format!("emulator:{}", file.display())]);
     assert!(err.contains("line 2"), "{err}");
+}
+
+/// The command on the library that stands in for Apple's frameworks.
+fn on_fake(here: &std::path::Path, settings: &str, arguments: &[&str]) -> std::process::Output {
+    let mut command = common::command(here, arguments);
+    command.env("ANEFORGE_FAKE_APPLE", aneforge_testkit::fake::library()).env("FAKE_APPLE", settings);
+    command.output().unwrap()
+}
+
+#[test]
+fn an_engine_is_told_and_reported() {
+    let here = tempfile::tempdir().unwrap();
+    let told = on_fake(here.path(), r#"{"chip": "m2"}"#, &["doctor", "--json"]);
+    let text = String::from_utf8(told.stdout).unwrap();
+    assert!(text.contains("Apple M2") && text.contains("right answer"), "{text}");
+}
+
+#[test]
+fn an_experiment_wants_a_yes_and_is_ended_at_its_limit() {
+    let here = tempfile::tempdir().unwrap();
+    let (out, _) = expect(0, here.path(), &["doctor", "--experiment", "0"]);
+    assert_eq!(out.lines().count(), 9, "{out}");
+    expect(2, here.path(), &["doctor", "--experiment", "17"]);
+    expect(3, here.path(), &["doctor", "--experiment", "9", "--yes"]);
+    let (_, err) = expect(2, here.path(), &["doctor", "--experiment", "4"]);
+    assert!(err.contains("known risks") && err.contains("--yes"), "{err}");
+    let done = on_fake(here.path(), "{}", &["doctor", "--experiment", "2", "--yes"]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success() && text.contains("input_symbols"), "{text}");
+    let start = std::time::Instant::now();
+    let hangs = on_fake(here.path(), r#"{"delay_ms": 60000}"#, &["doctor", "--experiment", "4", "--yes", "--limit", "2"]);
+    assert!(start.elapsed().as_secs() < 30, "ended at its limit");
+    assert_eq!(hangs.status.code(), Some(1));
+    assert!(String::from_utf8(hangs.stdout).unwrap().contains("ended at the time limit"));
 }

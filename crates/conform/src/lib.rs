@@ -18,6 +18,7 @@ pub mod case;
 pub mod catalogue;
 pub mod claims;
 pub mod emulated;
+pub mod engine;
 pub mod fingerprint;
 pub mod generate;
 pub mod numerics;

@@ -4,11 +4,16 @@ use crate::failure::Failure;
 use crate::output;
 use crate::package::{self, Selection};
 use aneforge::io::NpyArray;
+use aneforge::runtime::ane::Source;
+use aneforge::runtime::power::{self, Measurement};
 use aneforge::{CompileOptions, DType, HostArray, IntoProgram, Port, Program};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long the machine rests before a run whose energy is measured.
+const REST: Duration = Duration::from_secs(1);
 
 /// Execute a compiled bundle on arrays from .npy files.
 #[derive(clap::Args)]
@@ -32,6 +37,9 @@ pub struct Options {
     /// Say how long each step of the device's plan took, the longest first.
     #[arg(long)]
     profile: bool,
+    /// Measure the energy of this many calls, after a second of rest: joules per call and watts, the idle part taken off.
+    #[arg(long, value_name = "CALLS")]
+    power: Option<usize>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -45,6 +53,9 @@ struct Report {
     /// Where each segment ran; empty where the program is whole.
     segments: Vec<Segment>,
     outputs: Vec<Summary>,
+    /// Energy, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    power: Option<Measurement>,
 }
 
 /// One segment of the program.
@@ -103,6 +114,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Vec::new()
     };
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+    let power = match options.power {
+        None => None,
+        Some(calls) => {
+            let mut counter = power::counter(&source(device.name()));
+            Some(power::measure(&mut *counter, REST, calls, || executable.execute(&buffers, &mut slices))?)
+        }
+    };
     let loaded = executable.report();
     let segment = |part: &aneforge::runtime::SegmentReport| Segment {
         kind: part.kind,
@@ -123,7 +141,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         })
         .collect();
     steps.sort_by(|a, b| b.microseconds.total_cmp(&a.microseconds));
-    let mut report = Report { device: device.name().to_string(), milliseconds, steps, segments, outputs: Vec::new() };
+    let mut report = Report { device: device.name().to_string(), milliseconds, steps, segments, outputs: Vec::new(), power };
     for ((port, bytes), file) in executable.outputs().iter().zip(results).zip(&targets) {
         let array = NpyArray { ty: port.ty.clone(), bytes };
         if let Some(file) = file {
@@ -159,6 +177,29 @@ fn room(port: &Port) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// Where the counters of a device's machine are.
+fn source(device: &str) -> Source {
+    match std::env::var_os("ANEFORGE_FAKE_APPLE").filter(|_| device.starts_with("fake")) {
+        Some(path) => Source::Library(path.into()),
+        None => Source::System,
+    }
+}
+
+fn note_power(power: &Measurement) {
+    output::note(&format!("energy of {} calls, {:.3} s, from {}", power.calls, power.net.seconds, power.source));
+    for (unit, joules) in power.net.units() {
+        output::note(&match (power.per_call(joules), joules) {
+            (Some((each, watts)), _) => format!("  {unit}: {each:.3e} J a call, {watts:.3} W above idle"),
+            (None, power::Readable::NotReadable(reason)) => format!("  {unit}: not readable here: {reason}"),
+            (None, power::Readable::Value(_)) => format!("  {unit}: no call was made"),
+        });
+    }
+    match &power.net.ane_bytes {
+        power::Readable::Value(bytes) => output::note(&format!("  engine's memory traffic: {bytes:.0} bytes")),
+        power::Readable::NotReadable(reason) => output::note(&format!("  engine's memory traffic: not readable here: {reason}")),
+    }
+}
+
 fn print(options: &Options, report: &Report) -> Result<(), Failure> {
     if options.json {
         return output::json(report);
@@ -183,6 +224,9 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
     let steps = output::table(&steps.collect::<Vec<_>>(), &[0]);
     if !steps.is_empty() {
         output::note(steps.trim_end());
+    }
+    if let Some(power) = &report.power {
+        note_power(power);
     }
     for (index, part) in report.segments.iter().enumerate() {
         output::note(&format!("segment {index}, {} of {} operations, on {}", part.kind, part.operations, part.device));

@@ -4,10 +4,10 @@
 //! arXiv 2606.22283, chapter 33); `powermetrics` tells less and wants root. Where neither can be read that is what the answer says:
 //! no figure is ever made up.
 
-mod channels;
+mod io_report;
 mod powermetrics;
 
-pub use channels::{Channel, energy_of};
+pub use io_report::counter;
 pub use powermetrics::{Powermetrics, Sample, parse};
 
 use serde::Serialize;

@@ -1,9 +1,12 @@
 //! `aneforge doctor`
 
+mod experiment;
 mod report;
 
 use crate::failure::Failure;
 use crate::output;
+use aneforge::conform::engine::{Examination, examine};
+use aneforge::runtime::ane::Source;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +19,24 @@ pub struct Options {
     /// The device that the report asks: ane where none is named; also fake or emulator:<chip>.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
+    /// Ask the frameworks again instead of showing what was found before on this system.
+    #[arg(long)]
+    again: bool,
+    /// Run one of the numbered experiments in a process of its own: 1 to 9, or 0 to list them.
+    #[arg(long, value_name = "N", conflicts_with = "report")]
+    experiment: Option<u32>,
+    /// Run the experiment, its risks known.
+    #[arg(long, requires = "experiment")]
+    yes: bool,
+    /// Seconds after which an experiment is ended.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    limit: u64,
+    /// A result of an experiment that goes into the report; once for each.
+    #[arg(long, value_name = "FILE", requires = "report")]
+    with: Vec<PathBuf>,
+    /// Run an experiment in this process.
+    #[arg(long, hide = true)]
+    experiment_here: Option<u32>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -23,60 +44,100 @@ pub struct Options {
 
 #[derive(Serialize)]
 struct Finding {
-    what: &'static str,
+    what: String,
     found: String,
 }
 
-/// Apple's frameworks that reach the engine, looked for by path and never loaded.
-const FRAMEWORKS: &[(&str, &str)] = &[
-    ("Espresso (e5rt)", "/System/Library/PrivateFrameworks/Espresso.framework"),
-    ("AppleNeuralEngine", "/System/Library/PrivateFrameworks/AppleNeuralEngine.framework"),
-    ("ANECompiler", "/System/Library/PrivateFrameworks/ANECompiler.framework"),
-];
-
 /// Looks around and tells.
 pub fn run(options: &Options) -> Result<(), Failure> {
+    if let Some(number) = options.experiment {
+        return experiment::run(number, options);
+    }
+    if let Some(number) = options.experiment_here {
+        return experiment::here(number, &source(options));
+    }
     // A device that is not here is told before anything is written.
     let device = match (&options.report, &options.device) {
         (None, None) => None,
         (_, name) => Some(aneforge::open(name.as_deref().unwrap_or("ane"))?),
     };
-    let findings = findings();
+    let engine = examine(&source(options), &aneforge::io::cache::cache_folder(), options.again);
+    let findings = findings(&engine);
     if let (Some(path), Some(device)) = (&options.report, &device) {
-        report::write(path, &**device, &findings)?;
+        report::write(path, &**device, &findings, &engine, &options.with)?;
     }
     if options.json {
         #[derive(Serialize)]
         struct Findings<'a> {
             findings: &'a [Finding],
+            engine: Option<&'a Examination>,
         }
-        return output::json(&Findings { findings: &findings });
+        return output::json(&Findings { findings: &findings, engine: engine.as_ref().ok() });
     }
-    let rows: Vec<_> = findings.into_iter().map(|finding| vec![finding.what.to_string(), finding.found]).collect();
+    let rows: Vec<_> = findings.into_iter().map(|finding| vec![finding.what, finding.found]).collect();
     output::data(&output::table(&rows, &[]))
 }
 
-fn findings() -> Vec<Finding> {
+/// What stands for Apple's frameworks: the library of the device `fake` where that is named or the environment has one.
+fn source(options: &Options) -> Source {
+    let fake = options.device.as_deref().is_none_or(|name| name.starts_with("fake"));
+    match std::env::var_os("ANEFORGE_FAKE_APPLE").filter(|path| fake && !path.is_empty()) {
+        Some(path) => Source::Library(path.into()),
+        None => Source::System,
+    }
+}
+
+fn findings(engine: &Result<Examination, String>) -> Vec<Finding> {
     let cache = aneforge::io::cache::cache_folder();
     let mut findings = vec![
-        Finding { what: "version", found: env!("CARGO_PKG_VERSION").to_string() },
-        Finding { what: "system", found: format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH) },
-        Finding { what: "processor features", found: features() },
-        Finding { what: "threads", found: std::thread::available_parallelism().map_or("unknown".to_string(), |n| n.to_string()) },
-        Finding { what: "cache", found: format!("{} ({})", cache.display(), cache_state(&cache)) },
+        Finding { what: "version".to_string(), found: env!("CARGO_PKG_VERSION").to_string() },
+        Finding { what: "system".to_string(), found: format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH) },
+        Finding { what: "processor features".to_string(), found: features() },
+        Finding {
+            what: "threads".to_string(),
+            found: std::thread::available_parallelism().map_or("unknown".to_string(), |n| n.to_string()),
+        },
+        Finding { what: "cache".to_string(), found: format!("{} ({})", cache.display(), cache_state(&cache)) },
     ];
-    findings.extend(FRAMEWORKS.iter().map(|(what, path)| Finding { what, found: presence(path) }));
+    findings.extend(told(engine));
     findings.extend(
         aneforge::devices()
             .into_iter()
             .filter(|info| info.name == "ane" || info.name == "auto")
-            .map(|info| Finding { what: if info.name == "ane" { "device ane" } else { "device auto" }, found: info.description }),
+            .map(|info| Finding { what: format!("device {}", info.name), found: info.description }),
     );
     findings
 }
 
-fn presence(path: &str) -> String {
-    if Path::new(path).is_dir() { "present".to_string() } else { format!("not present ({path})") }
+/// What is told of an engine.
+fn told(engine: &Result<Examination, String>) -> Vec<Finding> {
+    let finding = |what: &str, found: String| Finding { what: what.to_string(), found };
+    let engine = match engine {
+        Ok(engine) => engine,
+        Err(reason) => return vec![finding("engine", format!("no engine: {reason}"))],
+    };
+    let mut all = vec![
+        finding("chip", engine.chip.clone()),
+        finding("engine", engine.engine.clone()),
+        finding("OS build", engine.os_build.clone()),
+    ];
+    for part in &engine.parts {
+        let mut text = format!("{} found", part.found);
+        for (word, names) in [("missing", &part.missing), ("missing, can be done without", &part.optional_missing)] {
+            if !names.is_empty() {
+                text.push_str(&format!("; {word}: {}", names.join(", ")));
+            }
+        }
+        for [name, known, found] in &part.other_types {
+            text.push_str(&format!("; {name} has types {found}, known are {known}"));
+        }
+        all.push(finding(&part.name, text));
+    }
+    all.extend(engine.routes.iter().map(|route| finding(&format!("route {}", route.what), route.outcome.clone())));
+    all.extend(engine.dialects.iter().map(|dialect| finding(&format!("dialect {}", dialect.what), dialect.outcome.clone())));
+    all.push(finding("route taken", engine.choice.clone()));
+    all.extend(engine.limits.iter().map(|limit| finding("limit", limit.clone())));
+    all
 }
 
 fn cache_state(folder: &Path) -> String {
