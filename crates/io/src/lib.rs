@@ -3,6 +3,7 @@
 //! - [`SafeTensors`] maps weights and checks the whole header first; [`Loader`] hands them to a model.
 //! - [`NpyArray`] reads and writes numpy's `.npy`.
 //! - [`ModelFolder`] is a folder in Hugging Face layout, [`TextTokenizer`] its tokenizer.
+//! - [`Images`] reads labelled images from IDX files and the binary files of CIFAR-10.
 //!
 //! Everything that is written is written whole or not at all ([`write_whole`]).
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ mod embed;
 mod error;
 #[cfg(feature = "safetensors")]
 mod hf;
+mod images;
 #[cfg(feature = "safetensors")]
 mod loader;
 #[cfg(feature = "safetensors")]
@@ -34,6 +36,7 @@ pub use embed::{BUCKETS, EmbedError, EmbedOptions, Embedder, Embeddings, MAX_TOK
 pub use error::IoError;
 #[cfg(feature = "safetensors")]
 pub use hf::{Config, ModelFolder};
+pub use images::{Idx, Images};
 #[cfg(feature = "safetensors")]
 pub use loader::{Loader, Values};
 #[cfg(feature = "npy")]

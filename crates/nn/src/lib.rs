@@ -29,6 +29,30 @@
 //! assert_eq!(logits.shape()?, [2, 3]);
 //! # Ok::<(), NnError>(())
 //! ```
+//!
+//! # Training
+//!
+//! ```
+//! use aneforge_core::{HostArray, Target, Tensor};
+//! use aneforge_nn::{DataPort, Linear, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, ResidentTrainer, loss};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut parameters = Parameters::new(42);
+//! let model = Linear::new(&mut parameters.root(), 2, 2, true)?;
+//! let ports = [DataPort::values("points", &[4, 2]), DataPort::labels("sides", &[4], 2)];
+//! let objective = |pass: &Pass, batch: &[Tensor]| Outcome::from(loss::cross_entropy(&model.apply(pass, &batch[0]), &batch[1], 0.0));
+//! let device = aneforge_runtime::open("cpu")?;
+//! let recipe = Recipe::new(Optimizer::adam(), 0.1);
+//! let mut trainer = ResidentTrainer::new(&parameters, &recipe, &ports, &objective, device.as_ref(), Target::Generic)?;
+//! let points = HostArray::fp16_from_f32([4, 2], &[1.0, 0.5, -1.0, 0.25, 2.0, -1.0, -0.5, 1.0])?;
+//! let sides = HostArray::from_i32([4], &[1, 0, 1, 0])?;
+//! let losses = (0..20).map(|_| Ok(trainer.step(&[points.clone(), sides.clone()])?[0].loss)).collect::<Result<Vec<f32>, NnError>>()?;
+//! assert!(losses[19] < 0.5 * losses[0]);
+//! assert_eq!(trainer.traffic().dispatches, 20);
+//! trainer.sync(&mut parameters)?;
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod checkpoint;
