@@ -231,6 +231,8 @@ class Run:
     f__exit = f_exit
     def f_dlopen(s, p):
         path = s.cstr(p).decode()
+        for h in s.images:  # a library is loaded once
+            if h.path == path: s.handles[id(h)] = h; return id(h)
         try:
             uc = s.uc; ctx = uc.context_save(); h = s.load(path); uc.context_restore(ctx)  # initialisers would nest emu_start; fine here
             s.handles[id(h)] = h; return id(h)

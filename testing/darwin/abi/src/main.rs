@@ -15,11 +15,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aneforge_sys::ane::{
     AppleNeuralEngine, Client, Descriptor, InMemoryModel, Model, PerformanceStats, Request, SurfaceObject, Weights,
 };
-use aneforge_sys::e5rt::{Buffer, BufferKind, Compiler, Config, Event, Operation, OperationOptions, Options, Stream};
+use aneforge_sys::e5rt::{
+    Buffer, BufferKind, Compiler, Config, Event, Library, Operation, OperationOptions, Options, Runtime, Stream,
+};
 use aneforge_sys::energy::{EnergyReader, Rail};
 use aneforge_sys::objc::{Data, Dictionary, Item, Value};
 use aneforge_sys::surface::Surface;
 use aneforge_sys::{Frameworks, Source, SysError};
+use serde_json::{Value as Json, json};
 
 /// Bytes of the one input and output of the fake's program.
 const BYTES: usize = 49_152;
@@ -36,6 +39,10 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("failed: {error}");
+            // What the fake saw go wrong often says why.
+            if let Ok(counters) = aneforge_fake_client::control(Path::new(&library), &json!({ "get": "counters" })) {
+                eprintln!("violations: {}", counters["violations"]);
+            }
             ExitCode::FAILURE
         }
     }
@@ -59,6 +66,19 @@ fn run(library: &Path) -> Outcome {
     for (name, step) in steps {
         step(&frameworks).map_err(|error| format!("{name}: {error}"))?;
         println!("{name}: ok");
+    }
+    drop(inventory);
+    drop(frameworks);
+    clean(library)
+}
+
+/// Holds that the fake was used as its frameworks are to be used, and that everything was given back.
+fn clean(library: &Path) -> Outcome {
+    let counters = aneforge_fake_client::control(library, &json!({ "get": "counters" }))?;
+    hold(counters["messages"].as_u64() > Some(100), "the counters are those of this process")?;
+    for (name, wanted) in [("violations", json!([])), ("live", json!({})), ("loaded_programs", json!(0))] {
+        let found = counters.get(name).unwrap_or(&Json::Null);
+        hold(*found == wanted, &format!("{name} are {wanted}, found {found}"))?;
     }
     Ok(())
 }
@@ -114,38 +134,40 @@ fn e5rt(frameworks: &Frameworks) -> Outcome {
     options.set_segmenter("graph")?;
     options.set_custom_engine_options("TargetArchitecture=h13")?;
     options.set_profiling(false)?;
-    let plain = Event::new(&runtime, "plain", 0)?;
+    let mut plain = Event::new(&runtime, "plain", 0)?;
     plain.signal()?;
+    plain.wait()?;
     hold(plain.last_signaled()? == 1, "a signalled event")?;
-    let buffer = Buffer::allocate(&runtime, BYTES, BufferKind::Host)?;
-    hold(buffer.reported_size()? == BYTES as u64, "the size of a buffer")?;
+    plain.set_active_future_value(0x1_0000_0007)?;
+    plain.signal()?;
+    hold(plain.last_signaled()? == 0x1_0000_0007, "the value of an event that was set")?;
     let mut empty = Stream::new(&runtime)?;
     empty.set_quality_of_service(21)?;
     empty.set_priority(5)?;
-    let library = match compiler.compile(Path::new("/program/model.mil"), &options) {
-        Ok(library) => library,
-        Err(error) => {
-            // The fake looks for the program's file; the emulator has none to show.
-            hold(matches!(error, SysError::Code { code: 11, .. }), &error.to_string())?;
-            println!("SKIPPED: e5rt from the library on: there are no files here");
-            return Ok(());
-        }
-    };
+    let library = compiler.compile(Path::new("/program/model.mil"), &options)?;
+    program(&runtime, &library, &plain)?;
+    program(&runtime, &Library::open(&runtime, Path::new("/cache/bundle"))?, &plain)
+}
+
+/// Runs the one function of a library, at once and as a submission that waits for a signalled event.
+fn program(runtime: &Arc<Runtime>, library: &Library, before: &Event) -> Outcome {
     hold(library.function_names()? == ["main"], "one function, main")?;
     let mut function = library.function("main")?;
     hold(function.name()? == "main", "its name")?;
     function.load()?;
-    let mut operation_options = OperationOptions::new(function)?;
-    operation_options.set_name("main")?;
-    operation_options.set_allocate_intermediate_buffers(true)?;
-    let mut operation = Operation::new(operation_options)?;
-    let input = Buffer::allocate(&runtime, BYTES, BufferKind::Host)?;
-    let output = Buffer::allocate(&runtime, BYTES, BufferKind::Host)?;
+    let mut options = OperationOptions::new(function)?;
+    options.set_name("main")?;
+    options.set_allocate_intermediate_buffers(true)?;
+    let mut operation = Operation::new(options)?;
+    let input = Buffer::allocate(runtime, BYTES, BufferKind::Host)?;
+    hold(input.reported_size()? == BYTES as u64, "the size of a buffer")?;
+    let output = Buffer::allocate(runtime, BYTES, BufferKind::Mapped)?;
     operation.input_port("x")?.bind(&input)?;
     operation.output_port("y")?.bind(&output)?;
-    let event = Event::new(&runtime, "op0_complete", 3)?;
+    let event = Event::new(runtime, "op0_complete", 3)?;
     operation.bind_completion_event(&event)?;
-    let mut stream = Stream::new(&runtime)?;
+    operation.bind_dependent_events(std::slice::from_ref(before))?;
+    let mut stream = Stream::new(runtime)?;
     stream.encode(&mut operation)?;
     input.memory().write(0, &pattern())?;
     stream.execute()?;
@@ -196,12 +218,37 @@ fn in_memory(frameworks: &Frameworks) -> Outcome {
     hold(output.memory().with(|bytes| bytes == pattern())?, "the output is the input")?;
     hold(count.load(Ordering::Relaxed) == 1, "the completion handler ran once")?;
     model.unload()?;
+    hold(!model.is_loaded(), "an unloaded model")?;
+    model.compiled_exists()?;
     // The longest message: nine arguments, one of them on the stack.
     let surface = Surface::new(engine.surfaces(), BYTES)?;
     let object = SurfaceObject::new(&engine, &surface)?;
-    let stats = PerformanceStats::new(&engine).ok();
-    let long = Request::with_extras(&engine, &[(0, &object)], &[(0, &object)], 7, Some(&object), stats.as_ref())?;
+    // Reported to give nil; the call is what matters here.
+    let stats = PerformanceStats::new(&engine);
+    hold(matches!(stats, Ok(_) | Err(SysError::Nothing { .. })), "statistics are there or nil")?;
+    let long = Request::with_extras(&engine, &[(0, &object)], &[(0, &object)], 7, Some(&object), stats.as_ref().ok())?;
     long.validate()?;
+    long.hardware_nanoseconds()?;
+    network(&engine)
+}
+
+/// A model of a network, whose surfaces can be mapped before it runs, as the client's model.
+fn network(engine: &Arc<AppleNeuralEngine>) -> Outcome {
+    let mut weights = Weights::new();
+    weights.add("weights.0", Data::copy_of(engine.objective_c(), &[0; 128])?);
+    let mut model = InMemoryModel::new(&Descriptor::from_network(engine, b"<plist/>", &weights)?)?;
+    model.compile(AppleNeuralEngine::USUAL_QUALITY, engine.no_options())?;
+    model.load(AppleNeuralEngine::USUAL_QUALITY, engine.no_options())?;
+    let (output, mut request) = request(engine, 0, 0)?;
+    model.map_surfaces(&request, true)?;
+    Client::shared(engine)?.evaluate(&mut model, &mut request, AppleNeuralEngine::USUAL_QUALITY)?;
+    hold(output.memory().with(|bytes| bytes == pattern())?, "the output is the input")?;
+    model.unmap_surfaces(&request)?;
+    let inner = model.inner()?;
+    hold(inner.program_handle()? != 0, "a loaded program has a handle")?;
+    hold(inner.input_symbols(0)?.len() == 1, "one symbol for the one input")?;
+    drop(inner);
+    model.unload()?;
     Ok(())
 }
 
@@ -212,6 +259,9 @@ fn client(frameworks: &Frameworks) -> Outcome {
         client.compile(&mut model, &engine.mil_options()?, AppleNeuralEngine::USUAL_QUALITY)?;
         client.compiled_exists(&model)?;
         client.load(&mut model, engine.no_options(), AppleNeuralEngine::USUAL_QUALITY)?;
+        hold(model.is_loaded() && model.program_handle()? != 0, "a loaded model has a handle")?;
+        hold(matches!(model.attributes()?, Value::Dictionary(_)), "attributes are a dictionary")?;
+        model.set_performance_mask(15)?;
         let symbols = (model.input_symbols(0)?, model.output_symbols(0)?);
         let (Some(input), Some(output)) = (symbols.0.first(), symbols.1.first()) else {
             return Err("a loaded model has no symbols".into());
@@ -226,20 +276,12 @@ fn client(frameworks: &Frameworks) -> Outcome {
 }
 
 fn energy(frameworks: &Frameworks) -> Outcome {
-    let mut reader = match EnergyReader::new(&frameworks.energy()?) {
-        Ok(reader) => reader,
-        // Open: in the CPU emulator, and only there, the fake's dictionary of channels is not copied.
-        Err(error @ SysError::Nothing { .. }) => {
-            println!("SKIPPED: samples of energy: {error}");
-            return Ok(());
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let mut reader = EnergyReader::new(&frameworks.energy()?)?;
     let first = reader.sample()?;
     let readings = reader.sample()?.since(&first)?;
     hold(!readings.channels.is_empty(), "there are channels")?;
     for rail in [Rail::Engine, Rail::Cpu, Rail::Gpu, Rail::Memory] {
         println!("{rail:?}: {:?} J", readings.joules(rail)?);
     }
-    Ok(())
+    hold(matches!(readings.engine_bytes(), (Some(_), Some(_))), "the engine's traffic is counted")
 }

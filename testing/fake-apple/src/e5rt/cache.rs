@@ -6,6 +6,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+/// Whether programs and bundles are files. Without the engine only the calling convention is tested: nothing is looked for, and
+/// everything is there.
+pub(super) const READS: bool = cfg!(feature = "engine");
+
 /// File that holds the hash of the program.
 const HASH: &str = "model.anehash";
 /// File that holds where the program lies; Apple's bundle holds the program itself.
@@ -55,6 +59,9 @@ impl Bundle {
 
 /// The program behind a bundle, and whether this process compiled it.
 pub(super) fn open(folder: &Path) -> Option<(PathBuf, bool)> {
+    if !READS {
+        return Some((folder.to_path_buf(), true));
+    }
     let file = std::fs::read_to_string(folder.join(PLACE)).ok().filter(|_| folder.join(HASH).is_file())?;
     let own = OWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(folder);
     Some((PathBuf::from(file), own))
