@@ -1,5 +1,5 @@
 # Everything is a script in scripts/; this file only names them.
-.PHONY: capi demo test bench fuzz lint clean
+.PHONY: capi demo test bench fuzz lint darwin valgrind clean
 
 capi: ## The C library and its headers in build/
 	@scripts/capi.sh
@@ -21,6 +21,9 @@ lint: ## Formatting and lints alone
 
 darwin: ## Check, lint and link for Apple's arm64; run the ABI test in a CPU emulator
 	@scripts/darwin.sh
+
+valgrind: ## The tests of the calls into Apple's code under valgrind
+	@scripts/valgrind.sh
 
 clean: ## Remove builds, environments, downloads and fixtures
 	rm -rf build target .cache .venv .venv-demo .venv-upstream
