@@ -27,7 +27,7 @@ fn devices_and_doctor_say_what_is_here_and_what_is_not() {
     let (json, _) = expect(0, here.path(), &["devices", "--json"]);
     assert!(json.contains("\"schema\": 1"), "{json}");
     let (out, _) = expect(0, here.path(), &["doctor"]);
-    assert!(out.contains("threads") && out.contains("AppleNeuralEngine"), "{out}");
+    assert!(out.contains("threads") && out.contains("device ane"), "{out}");
     expect(0, here.path(), &["doctor", "--json"]);
 }
 

@@ -72,14 +72,17 @@ fn calls_allocate_nothing_and_threads_share_one_executable() {
         let wanted: Vec<Vec<u8>> =
             images.iter().map(|image| run(&*device, &program, std::slice::from_ref(image))[0].bytes().to_vec()).collect();
 
-        // The first calls grow per-thread scratch.
+        // Each thread of the pool grows its scratch when it first takes part, which on a busy machine may be late; an allocation of
+        // each call would be in every round.
         let mut output = vec![0; 72];
-        (0..20).for_each(|_| execute(&*executable, images[0].bytes(), &mut output));
-        ALLOCATIONS.store(0, Ordering::SeqCst);
-        COUNTS.store(true, Ordering::SeqCst);
-        (0..20).for_each(|_| execute(&*executable, images[0].bytes(), &mut output));
-        COUNTS.store(false, Ordering::SeqCst);
-        assert_eq!(ALLOCATIONS.load(Ordering::SeqCst), 0, "{name} allocated while executing");
+        let mut round = || {
+            ALLOCATIONS.store(0, Ordering::SeqCst);
+            COUNTS.store(true, Ordering::SeqCst);
+            (0..20).for_each(|_| execute(&*executable, images[0].bytes(), &mut output));
+            COUNTS.store(false, Ordering::SeqCst);
+            ALLOCATIONS.load(Ordering::SeqCst)
+        };
+        assert!((0..50).any(|_| round() == 0), "{name} allocated while executing");
         assert_eq!(output, wanted[0], "{name}");
 
         std::thread::scope(|scope| {
