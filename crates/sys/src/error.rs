@@ -51,7 +51,7 @@ impl std::fmt::Display for AppleError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SysError {
     /// The system's frameworks were asked for on something that is no Mac.
-    #[error("{what}: to be had on macOS alone; choose another device, or name a library that stands in for it")]
+    #[error("{what} can be had on macOS alone; choose another device, or name a library that stands in for it")]
     NotHere {
         /// What was asked for.
         what: &'static str,
