@@ -19,6 +19,7 @@ pub mod catalogue;
 pub mod claims;
 pub mod emulated;
 pub mod engine;
+mod files;
 pub mod fingerprint;
 pub mod generate;
 pub mod numerics;

@@ -22,8 +22,9 @@ mod tables;
 
 pub use compare::{Difference, differences};
 
+use crate::files::write;
+use aneforge_mil::Body;
 use aneforge_mil::op::Arguments;
-use aneforge_mil::{BlobFileWriter, Body, EmitOptions, emit, print};
 use aneforge_runtime::numerics::{Dump, DumpedTable, Halves, KIND, Probe, ProbeInput, Refusal, SCHEMA, settings};
 use aneforge_runtime::{Device, Program};
 use half::f16;
@@ -199,15 +200,4 @@ pub fn numbers(input: &ProbeInput, shape: &[usize]) -> Halves {
             all.into_iter().collect()
         }
     }
-}
-
-/// Writes a body as a bundle.
-fn write(body: &Body, folder: &Path) -> Result<(), String> {
-    let text = |error: &dyn std::error::Error| error.to_string();
-    std::fs::create_dir_all(folder).map_err(|error| text(&error))?;
-    let mut weights = BlobFileWriter::create(folder.join("weights.bin")).map_err(|error| text(&error))?;
-    let blobs = weights.blobs().map_err(|error| text(&error))?;
-    let program = emit(body, &EmitOptions::default(), blobs).map_err(|error| text(&error))?;
-    weights.finish().map_err(|error| text(&error))?;
-    std::fs::write(folder.join("model.mil"), print(&program)).map_err(|error| text(&error))
 }

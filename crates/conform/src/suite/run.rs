@@ -4,10 +4,11 @@ use super::compare::{Arith, allowed, difference};
 use super::usage::{Form, Use};
 use super::{SuiteError, target};
 use crate::claims::{Claims, Status, Verdict};
+use crate::files::write;
 use crate::report::{ClaimSummary, Outcome, UseResult};
 use aneforge_compile::{CompileError, CompileOptions, compile};
 use aneforge_core::{Chip, HostArray};
-use aneforge_mil::{BlobFileWriter, Body, EmitOptions, emit, print};
+use aneforge_mil::Body;
 use aneforge_native::net;
 use aneforge_runtime::{Device, Program};
 use std::path::Path;
@@ -160,17 +161,6 @@ impl<'a> Bench<'a> {
         let citation = source.map_or("the claims", |source| source.citation.as_str());
         Some(format!("{} has no {name}: {citation}", chip.product))
     }
-}
-
-/// Writes a body as a bundle.
-fn write(body: &Body, folder: &Path) -> Result<(), String> {
-    let text = |error: &dyn std::error::Error| error.to_string();
-    std::fs::create_dir_all(folder).map_err(|error| text(&error))?;
-    let mut weights = BlobFileWriter::create(folder.join("weights.bin")).map_err(|error| text(&error))?;
-    let blobs = weights.blobs().map_err(|error| text(&error))?;
-    let program = emit(body, &EmitOptions::default(), blobs).map_err(|error| text(&error))?;
-    weights.finish().map_err(|error| text(&error))?;
-    std::fs::write(folder.join("model.mil"), print(&program)).map_err(|error| text(&error))
 }
 
 /// Writes a body of layers as a network.

@@ -176,15 +176,7 @@ fn one_type(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
             while let Some(letter) = rest.next_if(|letter| *letter != '=' && *letter != close) {
                 name.push(letter);
             }
-            let mut depth = 1;
-            while depth > 0 {
-                match rest.next() {
-                    Some(letter) if letter == open => depth += 1,
-                    Some(letter) if letter == close => depth -= 1,
-                    Some(_) => {}
-                    None => break,
-                }
-            }
+            skip_to_end(rest, open, close);
             format!("{open}{name}{close}")
         }
         Some(letter) => letter.to_string(),
@@ -193,9 +185,13 @@ fn one_type(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
 }
 
 fn skip_nested(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, open: char, close: char) {
-    if rest.next_if_eq(&open).is_none() {
-        return;
+    if rest.next_if_eq(&open).is_some() {
+        skip_to_end(rest, open, close);
     }
+}
+
+/// Skips what is left of a group that is open, with the groups in it.
+fn skip_to_end(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, open: char, close: char) {
     let mut depth = 1;
     while depth > 0 {
         match rest.next() {
