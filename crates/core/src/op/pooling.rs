@@ -117,6 +117,9 @@ fn max_pool_gradient(b: &Backward<'_>) -> Tensor {
     let pad = window(&s, "pad", 2 * kernel.len(), 0);
     let y = b.output();
     let Ok(positions) = y.shape() else { return y };
+    if let Some(grad) = tiled_max_pool_gradient(b, &kernel, &strides, &pad) {
+        return grad;
+    }
     // How far the windows reach; what lies behind the last one is seen by none.
     let (mut border, mut reach) = (vec![0; 4], vec![shape[0], shape[1]]);
     for (axis, &size) in kernel.iter().enumerate() {
@@ -148,6 +151,28 @@ fn max_pool_gradient(b: &Backward<'_>) -> Tensor {
     let Some(grad) = hits.iter().zip(&taps).map(spread).reduce(|sum, part| sum.add(&part)) else { return y };
     let begin: Vec<i64> = border.iter().step_by(2).copied().collect();
     grad.slice_by_size(&begin, &shape.iter().map(|&extent| extent as i64).collect::<Vec<_>>())
+}
+
+/// [`max_pool_gradient`] of windows over images that lie side by side and cover all of x: each window becomes two axes of its own,
+/// so that nothing is cut out or spread, and the largest axis is at most batch times channels.
+fn tiled_max_pool_gradient(b: &Backward<'_>, kernel: &[i64], strides: &[i64], pad: &[i64]) -> Option<Tensor> {
+    let (y, s) = (b.output(), b.site());
+    let (&[batch, channels, height, width], &[rows, columns]) = (s.shape("x"), kernel) else { return None };
+    let tiles = strides == kernel
+        && pad.iter().all(|&pad| pad == 0)
+        && [(height, rows), (width, columns)].iter().all(|&(extent, size)| (extent as i64) % size == 0);
+    if !tiles {
+        return None;
+    }
+    let images = (batch * channels) as i64;
+    let (down, across) = (height as i64 / rows, width as i64 / columns);
+    let windows = b.input("x").reshape(&[images, down, rows, across, columns]);
+    let one_each = |tensor: &Tensor| tensor.reshape(&[images, down, 1, across, 1]);
+    let (one, zero) = (y.constant_like(1.0), y.constant_like(0.0));
+    let hit = windows.equal(&one_each(&y));
+    let ties = hit.select(&one, &zero).reduce_sum([2i64, 4], true);
+    let grad = hit.select(&one_each(&b.grad()).real_div(&ties), &zero);
+    Some(grad.reshape(&[batch as i64, channels as i64, height as i64, width as i64]))
 }
 
 /// All places under a window, row by row.
