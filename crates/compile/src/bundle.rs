@@ -5,6 +5,7 @@ use crate::{CompileError, CompileOptions, SegmentKind, Segments};
 use aneforge_mil::{BlobError, BlobFileWriter, Body, EmitError, EmitOptions, Program};
 use aneforge_native::net;
 use aneforge_staging::Staging;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -48,7 +49,7 @@ pub fn write(body: &Body, segments: Option<&Segments>, options: &CompileOptions,
 fn fill(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
     let mil = write_mil(body, options, folder, "")?;
     let Ports { inputs, outputs, states } = ports(&mil.program);
-    Ok(Manifest { inputs, outputs, state: states, files: mil.files, ..manifest(options, mil.dialect) })
+    Ok(Manifest { inputs, outputs, state: states, files: mil.files, ..manifest(body, options, mil.dialect) })
 }
 
 /// Writes each segment into a folder of its own.
@@ -79,11 +80,18 @@ fn fill_segments(body: &Body, segments: &Segments, options: &CompileOptions, fol
         entries.push(SegmentEntry { kind: part.kind, inputs: part.inputs.clone() });
     }
     let results = segments.outputs.clone();
-    Ok(Manifest { inputs, outputs, segments: entries, results, files, ..manifest(options, dialect) })
+    Ok(Manifest { inputs, outputs, segments: entries, results, files, ..manifest(body, options, dialect) })
+}
+
+/// The operators that expand weights, each once; `none` where all are dense.
+fn compression(body: &Body) -> String {
+    let names: BTreeSet<&str> = body.operations.iter().map(|operation| operation.op.name).collect();
+    let expanding: Vec<&str> = names.into_iter().filter(|name| name.starts_with("constexpr_")).collect();
+    if expanding.is_empty() { "none".to_string() } else { expanding.join(", ") }
 }
 
 /// A manifest without ports and files.
-fn manifest(options: &CompileOptions, dialect: String) -> Manifest {
+fn manifest(body: &Body, options: &CompileOptions, dialect: String) -> Manifest {
     Manifest {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_string(),
@@ -92,7 +100,7 @@ fn manifest(options: &CompileOptions, dialect: String) -> Manifest {
         inputs: Vec::new(),
         outputs: Vec::new(),
         state: Vec::new(),
-        compression: "none".to_string(),
+        compression: compression(body),
         segments: Vec::new(),
         results: Vec::new(),
         files: Vec::new(),

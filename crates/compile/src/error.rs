@@ -52,6 +52,9 @@ pub enum CompileError {
     /// The program could not be written as text.
     #[error(transparent)]
     Emit(#[from] aneforge_mil::EmitError),
+    /// A weight cannot be compressed as asked.
+    #[error(transparent)]
+    Compress(#[from] crate::compress::CompressError),
     /// Native layers could not be written as a network.
     #[error(transparent)]
     Net(#[from] aneforge_native::NetError),

@@ -15,6 +15,7 @@
 
 pub mod bundle;
 pub mod canonicalise;
+pub mod compress;
 mod error;
 mod legalise;
 mod manifest;
@@ -44,11 +45,13 @@ pub struct CompileOptions {
     pub target: Target,
     /// Dialect of the text.
     pub dialect: Dialect,
+    /// Format of the large weights; as they are where absent.
+    pub compress: Option<compress::Format>,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { target: Target::Generic, dialect: Dialect::Modern }
+        Self { target: Target::Generic, dialect: Dialect::Modern, compress: None }
     }
 }
 
@@ -59,6 +62,8 @@ pub struct Compiled {
     pub body: Body,
     /// What the passes did and nearly did.
     pub notes: Notes,
+    /// What became of each large weight, where a format was asked for.
+    pub weights: Vec<compress::CompressedWeight>,
     /// The program cut into segments, where it uses native layers of the engine.
     pub segments: Option<Segments>,
     /// Wall time per step.
@@ -94,10 +99,19 @@ pub fn compile_body(body: Body, options: &CompileOptions) -> Result<Compiled, Co
         return Err(CompileError::Name { name: name.clone() });
     }
     let mut notes = Notes::default();
+    let (body, weights, compression) = match options.compress {
+        Some(format) => {
+            let start = Instant::now();
+            let (body, weights) = compress::compress_for(&body, format, &options.target, &mut notes)?;
+            (body, weights, Some(Timing { pass: compress::STEP, time: start.elapsed() }))
+        }
+        None => (body, Vec::new(), None),
+    };
     let context = pass::Context { target: &options.target };
-    let (body, timings) = pipeline::run(body, &context, &mut notes)?;
+    let (body, mut timings) = pipeline::run(body, &context, &mut notes)?;
+    timings.splice(0..0, compression);
     let segments = segment::segment(&body, &options.target)?;
-    Ok(Compiled { body, notes, segments, timings, options: *options })
+    Ok(Compiled { body, notes, weights, segments, timings, options: *options })
 }
 
 impl Compiled {

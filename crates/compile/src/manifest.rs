@@ -25,7 +25,7 @@ pub struct Manifest {
     pub outputs: Vec<PortEntry>,
     /// State buffers; empty where the program keeps none.
     pub state: Vec<PortEntry>,
-    /// How weights are stored; `none` is dense fp16.
+    /// Operators that expand weights, separated by commas; `none` where all are dense.
     pub compression: String,
     /// Segments in the order in which they run; empty where the program is whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -37,7 +37,7 @@ fn a_bundle_holds_text_weights_and_a_manifest_that_match() {
     let parent = tempfile::tempdir().expect("folder");
     let (_graph, y) = layer();
     for (target, dialect) in [(Target::Generic, Dialect::Modern), ("m1".parse().expect("chip"), Dialect::Old)] {
-        let options = CompileOptions { target, dialect };
+        let options = CompileOptions { target, dialect, ..CompileOptions::default() };
         let compiled = compile(&[("y", &y)], &options).expect("compiles");
         let folder = parent.path().join(format!("{target}.ane"));
         let written = compiled.write(&folder).expect("written");
@@ -193,7 +193,7 @@ fn states_stand_in_the_manifest_and_survive_every_pass() {
         &folder,
     );
     for target in [Target::Generic, "m1".parse().expect("chip")] {
-        let options = CompileOptions { target, dialect: Dialect::Modern };
+        let options = CompileOptions { target, dialect: Dialect::Modern, ..CompileOptions::default() };
         let compiled = aneforge_compile::compile_body(body.clone(), &options).expect("compiles");
         let parent = tempfile::tempdir().expect("folder");
         let place = parent.path().join("bundle");

@@ -134,7 +134,7 @@ impl Embedder {
             tokenizer,
             words,
             device,
-            options: CompileOptions { target, dialect: Dialect::Modern },
+            options: CompileOptions { target, dialect: Dialect::Modern, ..CompileOptions::default() },
             batch: options.batch,
             cache: BundleCache::new(options.cache.unwrap_or_else(|| cache_folder().join("bundles"))),
             loaded: Mutex::default(),

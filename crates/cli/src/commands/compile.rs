@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::output;
 use crate::package::{self, Selection};
+use aneforge::compile::compress::{CompressedWeight, Format};
 use aneforge::io::models::{self, Model, bert};
 use aneforge::io::{BUCKETS, ModelFolder, SafeTensors};
 use aneforge::{CompileOptions, Compiled, Dialect, Graph, Program, Target};
@@ -35,6 +36,10 @@ pub struct Options {
     /// Texts per program, for sentence encoders.
     #[arg(long, default_value_t = 1)]
     batch: usize,
+    /// Format of the large weights: int8, int8-affine, palette4 (-channel, -groupN), int4-channel, int4-blockN, int8-blockN (-offset),
+    /// sparseP, sparseP-palette4 with P percent of zeros.
+    #[arg(long, value_name = "FORMAT")]
+    compress: Option<Format>,
     /// Say what the passes did and what they nearly did.
     #[arg(long)]
     explain: bool,
@@ -56,6 +61,8 @@ struct Report {
     /// What each segment is made of; empty where the program is whole.
     segments: Vec<aneforge::compile::SegmentKind>,
     weight_bytes: u64,
+    /// What became of each large weight; empty where no format was asked for.
+    weights: Vec<CompressedWeight>,
     notes: Vec<String>,
     timings: Vec<Step>,
 }
@@ -70,7 +77,7 @@ struct Step {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let target: Target = options.target.parse().map_err(|error: aneforge::TargetError| Failure::input(&error))?;
     let dialect = if options.dialect == "old" { Dialect::Old } else { Dialect::Modern };
-    let (description, compiled) = compile(options, &CompileOptions { target, dialect })?;
+    let (description, compiled) = compile(options, &CompileOptions { target, dialect, compress: options.compress })?;
     let start = std::time::Instant::now();
     let mut weight_bytes = 0;
     if let Some(folder) = &options.output {
@@ -98,6 +105,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         operations: compiled.body.operations.len(),
         segments: compiled.segments.iter().flat_map(|segments| &segments.parts).map(|part| part.kind).collect(),
         weight_bytes,
+        weights: compiled.weights,
         notes: compiled.notes.all().iter().map(note).collect(),
         timings: timings
             .chain([("writing".to_string(), writing)])

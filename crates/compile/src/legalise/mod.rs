@@ -4,6 +4,7 @@
 //! A rewrite that keeps meaning exactly is lossless; the others say by how much they may differ.
 
 mod arithmetic;
+mod blockwise;
 pub mod in_memory;
 mod layer_norm;
 mod limits;
@@ -14,6 +15,7 @@ mod sine;
 mod softplus;
 
 pub use arithmetic::{SQUARE, ZERO_PRODUCT};
+pub use blockwise::BLOCKWISE_WEIGHT;
 pub use layer_norm::LAYER_NORM_AFFINE;
 pub use limits::check as check_limits;
 pub use output::MADE_OUTPUTS;

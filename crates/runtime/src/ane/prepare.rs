@@ -110,7 +110,7 @@ fn translate(ane: &Ane, program: &Program, folder: &Path) -> Result<(Program, Ve
         problem: error.to_string(),
     };
     let (body, states) = as_ports(program.body().clone());
-    let options = CompileOptions { target: engine, dialect: Dialect::Modern };
+    let options = CompileOptions { target: engine, dialect: Dialect::Modern, ..CompileOptions::default() };
     let compiled = compile_body(body, &options).map_err(fail)?;
     let bundle = folder.join("bundle");
     compiled.write(&bundle).map_err(fail)?;
