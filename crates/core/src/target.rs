@@ -28,6 +28,8 @@ pub struct Chip {
     pub compiler_target: &'static str,
     /// Neural engine units.
     pub engine_units: u32,
+    /// Bandwidth of the SoC's memory in GB/s, as Apple's technical specifications give it; the largest variant of a name.
+    pub memory_bandwidth: u32,
     /// Largest extent of any axis but the channels of a rank-4 tensor.
     pub max_extent: usize,
     /// Largest extent of the channel axis of a rank-4 tensor.
@@ -88,7 +90,7 @@ pub fn chips() -> &'static [Chip] {
     &CHIPS
 }
 
-const fn chip(name: &'static str, product: &'static str, family: Family, target: &'static str, units: u32) -> Chip {
+const fn chip(name: &'static str, product: &'static str, family: Family, target: &'static str, units: u32, memory: u32) -> Chip {
     let old_limits = matches!(family, Family::A13 | Family::A14 | Family::A15);
     let hazard = matches!(family, Family::A13 | Family::A14);
     Chip {
@@ -97,6 +99,7 @@ const fn chip(name: &'static str, product: &'static str, family: Family, target:
         family,
         compiler_target: target,
         engine_units: units,
+        memory_bandwidth: memory,
         max_extent: if old_limits { 16384 } else { 65536 },
         max_channels: 65536,
         // Chapter 12 of the guide says 15 from A16 on, its appendix 16 from A14 on; the lower value is legal under both.
@@ -109,22 +112,22 @@ const fn chip(name: &'static str, product: &'static str, family: Family, target:
 }
 
 static CHIPS: [Chip; 16] = [
-    chip("m1", "M1", Family::A13, "h13", 4),
-    chip("m1pro", "M1 Pro", Family::A13, "h13g", 8),
-    chip("m1max", "M1 Max", Family::A13, "h13g", 8),
-    chip("m1ultra", "M1 Ultra", Family::A13, "h13g", 8),
-    chip("m2", "M2", Family::A14, "h14", 4),
-    chip("m2pro", "M2 Pro", Family::A14, "h14g", 8),
-    chip("m2max", "M2 Max", Family::A14, "h14g", 8),
-    chip("m3", "M3", Family::A15, "h15", 4),
-    chip("m3pro", "M3 Pro", Family::A15, "h15g", 8),
-    chip("m3max", "M3 Max", Family::A15, "h15g", 8),
-    chip("m4", "M4", Family::A16, "h16", 4),
-    chip("m4pro", "M4 Pro", Family::A16, "h16g", 8),
-    chip("m4max", "M4 Max", Family::A16, "h16g", 8),
-    chip("m5", "M5", Family::A17, "h17", 4),
-    chip("m5pro", "M5 Pro", Family::A17, "h17s", 16),
-    chip("m6", "M6", Family::A18, "h18", 4),
+    chip("m1", "M1", Family::A13, "h13", 4, 68),
+    chip("m1pro", "M1 Pro", Family::A13, "h13g", 8, 200),
+    chip("m1max", "M1 Max", Family::A13, "h13g", 8, 400),
+    chip("m1ultra", "M1 Ultra", Family::A13, "h13g", 8, 800),
+    chip("m2", "M2", Family::A14, "h14", 4, 100),
+    chip("m2pro", "M2 Pro", Family::A14, "h14g", 8, 200),
+    chip("m2max", "M2 Max", Family::A14, "h14g", 8, 400),
+    chip("m3", "M3", Family::A15, "h15", 4, 100),
+    chip("m3pro", "M3 Pro", Family::A15, "h15g", 8, 150),
+    chip("m3max", "M3 Max", Family::A15, "h15g", 8, 400),
+    chip("m4", "M4", Family::A16, "h16", 4, 120),
+    chip("m4pro", "M4 Pro", Family::A16, "h16g", 8, 273),
+    chip("m4max", "M4 Max", Family::A16, "h16g", 8, 546),
+    chip("m5", "M5", Family::A17, "h17", 4, 154),
+    chip("m5pro", "M5 Pro", Family::A17, "h17s", 16, 307),
+    chip("m6", "M6", Family::A18, "h18", 4, 154),
 ];
 
 impl Family {

@@ -13,6 +13,7 @@ const ORDER: &[&str] = &[
     "aneforge-sys",
     "aneforge-mlpackage",
     "aneforge-core",
+    "aneforge-cost",
     "aneforge-compile",
     "aneforge-runtime",
     "aneforge-nn",
@@ -27,7 +28,8 @@ const ORDER: &[&str] = &[
 const EXAMPLES: &[&str] = &["aneforge-own-operator"];
 
 /// Helpers of the tests, which nothing but tests may import.
-const HELPERS: &[&str] = &["aneforge-testkit", "aneforge-fake-apple", "aneforge-fake-client", "aneforge-darwin-abi"];
+const HELPERS: &[&str] =
+    &["aneforge-testkit", "aneforge-fake-apple", "aneforge-fake-client", "aneforge-darwin-abi", "aneforge-xtask"];
 
 fn metadata() -> serde_json::Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
