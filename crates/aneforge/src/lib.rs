@@ -45,6 +45,7 @@ pub use program::{IntoProgram, ProgramError};
 pub use aneforge_compile as compile;
 pub use aneforge_conform as conform;
 pub use aneforge_core as core;
+pub use aneforge_cost as cost;
 pub use aneforge_io as io;
 pub use aneforge_mil as mil;
 pub use aneforge_mlpackage as mlpackage;

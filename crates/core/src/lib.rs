@@ -42,6 +42,6 @@ pub use graph::{
 pub use host::{HostArray, HostError};
 pub use lower::{Arg, LowerOptions, Lowering, lower, lower_with};
 pub use op::GraphOp;
-pub use target::{Chip, Family, Route, Target, TargetError, chips};
+pub use target::{Chip, CompilerTarget, Family, Features, Limits, Route, Target, TargetError, Tier, chips, compiler_targets};
 
 pub use aneforge_mil::{Array, Body, DType, TensorType, Weight, WeightError, round_to_fp16};

@@ -1,7 +1,7 @@
 //! Chips and targets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use aneforge_core::{Chip, Family, Route, Target, chips};
+use aneforge_core::{Chip, CompilerTarget, Family, Route, Target, Tier, chips, compiler_targets};
 
 #[test]
 fn every_chip_is_found_by_its_name_and_prints_it() {
@@ -46,4 +46,59 @@ fn limits_follow_the_generation() {
     assert!(!find("m2").sine && find("m3").sine);
     assert!(!find("m4").winograd && find("m5").winograd && find("m6").winograd);
     assert!(Family::A13 < Family::A18);
+}
+
+/// Counts and names as the ANE guide (arXiv 2606.22283, chapter 34) gives them.
+#[test]
+fn the_compiler_has_twenty_eight_targets_of_which_a_quarter_takes_no_program() {
+    let targets = compiler_targets();
+    let mut names: Vec<_> = targets.iter().map(|target| target.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 28);
+    let without: Vec<_> = targets.iter().filter(|target| !target.features.mil).map(|target| target.name).collect();
+    assert_eq!(without, ["h11", "h12", "m9", "t0", "u1", "u2", "u3"]);
+    for target in targets {
+        assert_eq!(target.chip().is_some(), target.features.mil, "{}", target.name);
+        assert_eq!(CompilerTarget::find(&target.name.to_uppercase()), Some(target));
+    }
+}
+
+#[test]
+fn a_target_agrees_with_the_chips_that_have_it() {
+    for chip in chips() {
+        let target = CompilerTarget::find(chip.compiler_target).unwrap();
+        let limits = target.limits();
+        assert_eq!(target.units, chip.engine_units, "{}", chip.name);
+        assert_eq!(limits.max_extent as usize, chip.max_extent, "{}", chip.name);
+        assert_eq!(limits.max_channels as usize, chip.max_channels, "{}", chip.name);
+        assert!(chip.max_kernel_width <= limits.max_kernel_width[0] as usize, "{}", chip.name);
+        assert_eq!((limits.width_slice_ceiling > 0, target.features.sine), (chip.width_slice_hazard, chip.sine), "{}", chip.name);
+        assert_eq!(target.family(), Some(chip.family));
+    }
+}
+
+#[test]
+fn suffixes_count_the_units_of_a_die() {
+    for target in compiler_targets().iter().filter(|target| target.name.starts_with('h') && target.tier != Tier::Legacy) {
+        let units = match target.name.trim_start_matches(|c: char| c == 'h' || c.is_ascii_digit()) {
+            "g" => 8,
+            "s" => 16,
+            "c" => 32,
+            "d" => 64,
+            _ => 4,
+        };
+        assert_eq!(target.units, units, "{}", target.name);
+    }
+}
+
+#[test]
+fn a_target_of_the_compiler_is_compiled_for_by_its_name() {
+    for target in compiler_targets().iter().filter(|target| target.features.mil) {
+        let parsed: Target = target.name.parse().unwrap();
+        assert_eq!(parsed.chip().unwrap().compiler_target, target.name);
+    }
+    for target in compiler_targets().iter().filter(|target| !target.features.mil) {
+        assert!(target.name.parse::<Target>().is_err(), "{}", target.name);
+    }
 }

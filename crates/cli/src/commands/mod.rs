@@ -1,5 +1,6 @@
 //! One module per command, each with its options and its `run`.
 
+pub mod chips;
 pub mod compile;
 pub mod conform;
 pub mod devices;

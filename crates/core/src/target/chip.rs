@@ -1,7 +1,7 @@
-//! What a program can be emitted for: chips, their families and the limits that matter so far.
+//! Chips by the names people know, and what is known of their engines.
 
+use super::compiler::{CompilerTarget, compiler_targets};
 use std::fmt;
-use std::str::FromStr;
 
 /// Generation of the engine, by the A-series number Apple's compiler uses for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -46,41 +46,6 @@ pub struct Chip {
     pub source: &'static str,
 }
 
-/// The way a program reaches the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Route {
-    /// The e5rt runtime, which compiles a folder with MIL text and weights.
-    E5rt,
-    /// Models in memory: MIL text and a dictionary of weights handed to the engine's own compiler (maderix/ANE; Orion, arXiv
-    /// 2603.06728). It takes fewer operators than e5rt.
-    InMemory,
-}
-
-/// What a program is lowered and emitted for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Target {
-    /// Plain MIL without workarounds.
-    #[default]
-    Generic,
-    /// A chip through a route, with the workarounds that both need.
-    Chip {
-        /// The chip.
-        chip: &'static Chip,
-        /// The route.
-        route: Route,
-    },
-}
-
-/// A name that is no target.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown target {name:?}; known targets: {known}")]
-pub struct TargetError {
-    /// What was given.
-    pub name: String,
-    /// What there is.
-    pub known: String,
-}
-
 const GUIDE: &str = "ANE guide, arXiv 2606.22283, chapters 12 and 34, appendix A";
 const GUIDE_AND_PROJECTION: &str =
     "ANE guide, arXiv 2606.22283, chapters 12 and 34, appendix A; limits of this chip decoded from the compiler, not measured";
@@ -111,7 +76,7 @@ const fn chip(name: &'static str, product: &'static str, family: Family, target:
     }
 }
 
-static CHIPS: [Chip; 16] = [
+pub(super) static CHIPS: [Chip; 16] = [
     chip("m1", "M1", Family::A13, "h13", 4, 68),
     chip("m1pro", "M1 Pro", Family::A13, "h13g", 8, 200),
     chip("m1max", "M1 Max", Family::A13, "h13g", 8, 400),
@@ -129,6 +94,25 @@ static CHIPS: [Chip; 16] = [
     chip("m5pro", "M5 Pro", Family::A17, "h17s", 16, 307),
     chip("m6", "M6", Family::A18, "h18", 4, 154),
 ];
+
+/// Targets of the compiler that no product is known to have. Their memory is that of the nearest die of their size: a guess, which only
+/// estimates of time use.
+pub(super) static UNSOLD: [Chip; 10] = [
+    unsold("t1", "A13 reference", Family::A13, 4, 68),
+    unsold("h14c", "A14, 32 units", Family::A14, 32, 800),
+    unsold("h15c", "A15, 32 units", Family::A15, 32, 800),
+    unsold("m11", "small embedded", Family::A15, 1, 34),
+    unsold("h16s", "A16, 16 units", Family::A16, 16, 273),
+    unsold("h16c", "A16, 32 units", Family::A16, 32, 546),
+    unsold("h17a", "A17 variant", Family::A17, 4, 154),
+    unsold("h17g", "A17, 8 units", Family::A17, 8, 307),
+    unsold("h17c", "A17, 32 units", Family::A17, 32, 614),
+    unsold("h17d", "A17, 64 units", Family::A17, 64, 1228),
+];
+
+const fn unsold(target: &'static str, product: &'static str, family: Family, units: u32, memory: u32) -> Chip {
+    Chip { source: GUIDE_AND_PROJECTION, ..chip(target, product, family, target, units, memory) }
+}
 
 impl Family {
     /// The A-series number, as the MIL operator table counts families.
@@ -151,81 +135,11 @@ impl fmt::Display for Family {
 }
 
 impl Chip {
-    /// The chip of that name, upper or lower case, with or without a space (`M1 Pro`).
+    /// The chip of that name, upper or lower case, with or without a space (`M1 Pro`); a target of Apple's compiler (`h16s`) stands for
+    /// the first chip that has it.
     pub fn find(name: &str) -> Option<&'static Chip> {
         let wanted: String = name.chars().filter(|c| !matches!(c, ' ' | '-' | '_')).collect::<String>().to_lowercase();
-        CHIPS.iter().find(|chip| chip.name == wanted)
-    }
-}
-
-/// Names of the routes, as they follow a chip's name.
-const E5RT: &str = "e5rt";
-const IN_MEMORY: &str = "in-memory";
-
-impl fmt::Display for Route {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::E5rt => E5RT,
-            Self::InMemory => IN_MEMORY,
-        })
-    }
-}
-
-impl Target {
-    /// A chip through e5rt.
-    pub fn e5rt(chip: &'static Chip) -> Self {
-        Self::Chip { chip, route: Route::E5rt }
-    }
-
-    /// A chip through models in memory.
-    pub fn in_memory(chip: &'static Chip) -> Self {
-        Self::Chip { chip, route: Route::InMemory }
-    }
-
-    /// The route to the chip, if there is one.
-    pub fn route(&self) -> Option<Route> {
-        match self {
-            Self::Generic => None,
-            Self::Chip { route, .. } => Some(*route),
-        }
-    }
-
-    /// The chip, if there is one.
-    pub fn chip(&self) -> Option<&'static Chip> {
-        match self {
-            Self::Generic => None,
-            Self::Chip { chip, .. } => Some(chip),
-        }
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Generic => f.write_str("generic"),
-            // The first route came without a name, and bundles on disk say so.
-            Self::Chip { chip, route: Route::E5rt } => f.write_str(chip.name),
-            Self::Chip { chip, route } => write!(f, "{}:{route}", chip.name),
-        }
-    }
-}
-
-impl FromStr for Target {
-    type Err = TargetError;
-
-    fn from_str(name: &str) -> Result<Self, TargetError> {
-        if name.eq_ignore_ascii_case("generic") {
-            return Ok(Self::Generic);
-        }
-        let (chip, route) = name.split_once(':').unwrap_or((name, E5RT));
-        let route = [Route::E5rt, Route::InMemory].into_iter().find(|known| known.to_string().eq_ignore_ascii_case(route));
-        let found = Chip::find(chip).zip(route).map(|(chip, route)| Self::Chip { chip, route });
-        found.ok_or_else(|| {
-            let names: Vec<_> = std::iter::once("generic").chain(CHIPS.iter().map(|chip| chip.name)).collect();
-            TargetError {
-                name: name.to_string(),
-                known: format!("{}; a chip followed by :{IN_MEMORY} takes that route", names.join(", ")),
-            }
-        })
+        let named = CHIPS.iter().find(|chip| chip.name == wanted);
+        named.or_else(|| compiler_targets().iter().find(|target| target.name == wanted).and_then(CompilerTarget::chip))
     }
 }
