@@ -52,6 +52,7 @@ pub use aneforge_mlpackage as mlpackage;
 pub use aneforge_native as native;
 pub use aneforge_nn as nn;
 pub use aneforge_runtime as runtime;
+pub use aneforge_tune as tune;
 
 pub use aneforge_compile::{CompileError, CompileOptions, Compiled, Manifest, compile};
 pub use aneforge_core::{

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod compression;
 mod failure;
 mod output;
 mod package;

@@ -6,7 +6,7 @@ use crate::models::bert::{self, BertConfig};
 use crate::words::WordTable;
 use crate::{IoError, ModelFolder, TextTokenizer};
 use aneforge_compile::{CompileError, CompileOptions, compile};
-use aneforge_core::Target;
+use aneforge_core::{DType, HostArray, Target};
 use aneforge_mil::Dialect;
 use aneforge_runtime::{Device, DeviceError, Executable, Program};
 use half::f16;
@@ -52,6 +52,9 @@ pub enum EmbedError {
     /// The device could not load or execute it.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// An input could not be made.
+    #[error(transparent)]
+    Host(aneforge_core::HostError),
     /// The tokenizer and the model do not belong together.
     #[error("{path} gives token {token}, but the model's word table has {rows} rows: do the two belong together?")]
     Token {
@@ -224,9 +227,30 @@ impl Embedder {
         }
     }
 
-    fn run(&self, executable: &dyn Executable, length: usize, entries: &[Entry], rows: &mut [Vec<f32>]) -> Result<(), EmbedError> {
-        let width = self.config.width;
-        let mut words = Vec::with_capacity(self.batch * length * width * 2);
+    /// What the program for texts of up to `tokens` tokens receives for each text: its words and its mask. Longer texts are left out,
+    /// since another program would run them.
+    ///
+    /// # Errors
+    /// What the tokenizer reports.
+    pub fn samples<T: AsRef<str>>(&self, texts: &[T], tokens: usize) -> Result<Vec<Vec<HostArray>>, EmbedError> {
+        let (length, width) = (self.bucket(tokens), self.config.width);
+        let mut samples = Vec::with_capacity(texts.len());
+        for (position, text) in texts.iter().enumerate() {
+            let ids = self.tokenizer.encode(text.as_ref())?.ids;
+            self.check_tokens(&ids)?;
+            if ids.len() <= length {
+                let (words, mask) = self.received(length, &[Entry { position, ids }]);
+                let array = |shape: &[usize], bytes| HostArray::from_bytes(DType::Fp16, shape, bytes);
+                let words = array(&[self.batch, length, width], words).map_err(EmbedError::Host)?;
+                samples.push(vec![words, array(&[self.batch, 1, 1, length], mask).map_err(EmbedError::Host)?]);
+            }
+        }
+        Ok(samples)
+    }
+
+    /// The inputs for texts that run together.
+    fn received(&self, length: usize, entries: &[Entry]) -> (Vec<u8>, Vec<u8>) {
+        let mut words = Vec::with_capacity(self.batch * length * self.config.width * 2);
         let mut mask = Vec::with_capacity(self.batch * length * 2);
         for slot in 0..self.batch {
             // A slot without a text holds one padding token, so that its mean exists; nobody reads the answer.
@@ -237,6 +261,12 @@ impl Embedder {
                 mask.extend(if place < real { f16::ONE } else { f16::ZERO }.to_le_bytes());
             }
         }
+        (words, mask)
+    }
+
+    fn run(&self, executable: &dyn Executable, length: usize, entries: &[Entry], rows: &mut [Vec<f32>]) -> Result<(), EmbedError> {
+        let width = self.config.width;
+        let (words, mask) = self.received(length, entries);
         let mut output = vec![0; self.batch * width * 2];
         executable.execute(&[&words, &mask], &mut [&mut output])?;
         for (entry, row) in entries.iter().zip(output.chunks_exact(width * 2)) {

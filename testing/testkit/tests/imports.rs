@@ -16,6 +16,7 @@ const ORDER: &[&str] = &[
     "aneforge-cost",
     "aneforge-compile",
     "aneforge-runtime",
+    "aneforge-tune",
     "aneforge-nn",
     "aneforge-io",
     "aneforge-conform",

@@ -1,12 +1,16 @@
 //! `aneforge compile`
 
+use crate::compression::{Compression, Samples};
 use crate::failure::Failure;
 use crate::output;
 use crate::package::{self, Selection};
-use aneforge::compile::compress::{CompressedWeight, Format};
+use aneforge::compile::compress::CompressedWeight;
+use aneforge::core::lower;
 use aneforge::io::models::{self, Model, bert};
 use aneforge::io::{BUCKETS, ModelFolder, SafeTensors};
-use aneforge::{CompileOptions, Compiled, Dialect, Graph, Program, Target};
+use aneforge::mil::Body;
+use aneforge::tune::Quality;
+use aneforge::{CompileOptions, Dialect, Graph, Program, Target, Tensor};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -36,10 +40,8 @@ pub struct Options {
     /// Texts per program, for sentence encoders.
     #[arg(long, default_value_t = 1)]
     batch: usize,
-    /// Format of the large weights: int8, int8-affine, palette4 (-channel, -groupN), int4-channel, int4-blockN, int8-blockN (-offset),
-    /// sparseP, sparseP-palette4 with P percent of zeros.
-    #[arg(long, value_name = "FORMAT")]
-    compress: Option<Format>,
+    #[command(flatten)]
+    compression: Compression,
     /// Say what the passes did and what they nearly did.
     #[arg(long)]
     explain: bool,
@@ -63,6 +65,8 @@ struct Report {
     weight_bytes: u64,
     /// What became of each large weight; empty where no format was asked for.
     weights: Vec<CompressedWeight>,
+    /// Agreement with the uncompressed program on the calibration samples, where it was measured.
+    quality: Option<Quality>,
     notes: Vec<String>,
     timings: Vec<Step>,
 }
@@ -77,7 +81,12 @@ struct Step {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let target: Target = options.target.parse().map_err(|error: aneforge::TargetError| Failure::input(&error))?;
     let dialect = if options.dialect == "old" { Dialect::Old } else { Dialect::Modern };
-    let (description, compiled) = compile(options, &CompileOptions { target, dialect, compress: options.compress })?;
+    let begun = std::time::Instant::now();
+    let (description, body, samples) = source(options, target)?;
+    let lowering = begun.elapsed();
+    let compressed = options.compression.apply(body, &target, &samples)?;
+    let how = CompileOptions { target, dialect, ..CompileOptions::default() };
+    let compiled = aneforge::compile::compile_body(compressed.body, &how)?;
     let start = std::time::Instant::now();
     let mut weight_bytes = 0;
     if let Some(folder) = &options.output {
@@ -97,6 +106,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let writing = start.elapsed();
     let timings = compiled.timings.iter().map(|timing| (timing.pass.to_string(), timing.time));
+    let before = [("lowering".to_string(), lowering)].into_iter().chain(compressed.time.map(|time| ("compress".to_string(), time)));
     let report = Report {
         description,
         target: target.to_string(),
@@ -105,9 +115,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         operations: compiled.body.operations.len(),
         segments: compiled.segments.iter().flat_map(|segments| &segments.parts).map(|part| part.kind).collect(),
         weight_bytes,
-        weights: compiled.weights,
-        notes: compiled.notes.all().iter().map(note).collect(),
-        timings: timings
+        weights: compressed.weights,
+        quality: compressed.quality,
+        notes: compressed.notes.all().iter().chain(compiled.notes.all()).map(note).collect(),
+        timings: before
+            .chain(timings)
             .chain([("writing".to_string(), writing)])
             .map(|(step, time)| Step { step, milliseconds: time.as_secs_f64() * 1e3 })
             .collect(),
@@ -151,29 +163,37 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-fn compile(options: &Options, how: &CompileOptions) -> Result<(String, Compiled), Failure> {
+/// The model as a program before any pass, and what samples of its inputs can be made from.
+fn source(options: &Options, target: Target) -> Result<(String, Body, Samples), Failure> {
     let path = &options.model;
     if package::is_package(path) {
         let body = package::body(path, &options.selection)?;
-        return Ok((format!("package {}", path.display()), aneforge::compile::compile_body(body, how)?));
+        return Ok((format!("package {}", path.display()), body, Samples::Generated));
     }
     options.selection.refuse(path)?;
     let is_bundle = |name: &str| path.join(name).exists();
     if path.is_dir() && (is_bundle(aneforge::compile::bundle::TEXT) || is_bundle(aneforge::compile::bundle::SEGMENTS)) {
         aneforge::io::bundle::check(path)?;
         let program = Program::open(path)?;
-        return Ok((format!("program {}", path.display()), aneforge::compile::compile_body(program.body().clone(), how)?));
+        return Ok((format!("program {}", path.display()), program.body().clone(), Samples::Generated));
     }
+    let lowered = |outputs: &[(&str, &Tensor)]| {
+        let named: Vec<(String, Tensor)> = outputs.iter().map(|(name, tensor)| ((*name).to_string(), (*tensor).clone())).collect();
+        lower(&named, target).map_err(|error| Failure::input(&error))
+    };
     if path.extension().is_some_and(|extension| extension == "graph") {
         let read =
             std::fs::read_to_string(path).map_err(|error| Failure::Input(format!("cannot read {}: {error}", path.display())))?;
         let graph = Graph::parse(&read).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
         let outputs: Vec<_> = graph.outputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-        return Ok((format!("graph {}", path.display()), aneforge::compile(&outputs, how)?));
+        return Ok((format!("graph {}", path.display()), lowered(&outputs)?, Samples::Generated));
     }
-    let model = if path.is_dir() { sentence_encoder(path, options)? } else { classifier(path)? };
-    let compiled = aneforge::compile(&model.named_outputs(), how)?;
-    Ok((model.description, compiled))
+    let (model, samples) = if path.is_dir() {
+        (sentence_encoder(path, options)?, Samples::Texts { folder: path.clone(), batch: options.batch, tokens: options.bucket })
+    } else {
+        (classifier(path)?, Samples::Generated)
+    };
+    Ok((model.description.clone(), lowered(&model.named_outputs())?, samples))
 }
 
 fn sentence_encoder(folder: &Path, options: &Options) -> Result<Model, Failure> {

@@ -1,0 +1,39 @@
+//! Why a choice cannot be made.
+
+/// A choice that could not be made; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneError {
+    /// A compilation step failed.
+    #[error(transparent)]
+    Compile(#[from] aneforge_compile::CompileError),
+    /// A weight cannot be compressed.
+    #[error(transparent)]
+    Compress(#[from] aneforge_compile::compress::CompressError),
+    /// The device that measures failed.
+    #[error(transparent)]
+    Device(#[from] aneforge_runtime::DeviceError),
+    /// A host array could not be made.
+    #[error(transparent)]
+    Host(#[from] aneforge_core::HostError),
+    /// An operator could not be built.
+    #[error(transparent)]
+    Build(#[from] aneforge_mil::BuildError),
+    /// Samples that do not fit the program.
+    #[error("calibration: {problem}")]
+    Calibration {
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// The uncompressed program gives something that is no number.
+    #[error(
+        "{value_name:?} of the uncompressed program holds {value} on calibration sample {sample}; mend the model or the samples first"
+    )]
+    NotFinite {
+        /// The output, or what a layer receives.
+        value_name: String,
+        /// The sample, from 0.
+        sample: usize,
+        /// What it holds.
+        value: f32,
+    },
+}
