@@ -1,5 +1,6 @@
 //! Reverse-mode derivatives, built as nodes of the same graph.
 
+use crate::checkpoint::Replays;
 use crate::graph::{NodeKind, Port};
 use crate::op::{InputKind, Site, Vjp};
 use crate::{Attribute, Graph, GraphError, GraphOp, Tensor, TensorType};
@@ -105,9 +106,39 @@ impl Backward<'_> {
 /// A tensor the loss does not depend on has a gradient of zeros. Where an operator on the way has no derivative, or the loss has
 /// more than one element, the tensors returned carry that error.
 pub fn backward(loss: &Tensor, wrt: &[Tensor]) -> Vec<Tensor> {
-    match gradients(loss, wrt) {
-        Ok(grads) => grads,
+    let seed = loss.ty().cloned().and_then(|ty| match ty.count() {
+        1 => Ok(loss.graph().values(ty.dtype, &ty.shape, &[1.0])),
+        _ => Err(GraphError::Loss { shape: DisplayShape(&ty.shape).to_string() }),
+    });
+    match seed {
+        Ok(seed) => backward_from(&[(loss.clone(), seed)], wrt, &[]),
         Err(error) => wrt.iter().map(|_| loss.graph().failed(error.clone())).collect(),
+    }
+}
+
+/// Gradients with respect to each tensor of `wrt` of the sum over all `roots` of a tensor times its seed, element by element: the
+/// products of the seeds with the roots' Jacobians. A seed is a gradient that comes from elsewhere, of its root's type.
+///
+/// Tensors of `stop` are constants to the derivative: nothing passes them backwards. One that is in `wrt` as well has its gradient
+/// and ends there.
+///
+/// Errors are carried as by [`backward`]; a seed of another type than its root is one.
+///
+/// ```
+/// use aneforge_core::{Array, DType, Graph, Target, autograd::backward_from, evaluate, lower};
+///
+/// let graph = Graph::new();
+/// let (x, seed) = (graph.input("x", DType::Fp16, &[2]), graph.input("seed", DType::Fp16, &[2]));
+/// let slope = backward_from(&[(x.square(), seed)], &[x], &[]).remove(0);
+/// let body = lower(&[("slope".to_string(), slope)], Target::Generic)?;
+/// let array = |values: &[f64]| Array::new(DType::Fp16, [2], values.to_vec());
+/// assert_eq!(evaluate(&body, &[array(&[3.0, 4.0]), array(&[1.0, 0.5])])?[0].data, [6.0, 4.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn backward_from(roots: &[(Tensor, Tensor)], wrt: &[Tensor], stop: &[Tensor]) -> Vec<Tensor> {
+    match gradients(roots, wrt, stop) {
+        Ok(grads) => grads,
+        Err(error) => wrt.iter().map(|tensor| tensor.graph().failed(error.clone())).collect(),
     }
 }
 
@@ -130,32 +161,56 @@ pub fn sum_to(grad: &Tensor, shape: &[usize]) -> Tensor {
     summed.reshape(&shape)
 }
 
-fn gradients(loss: &Tensor, wrt: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
-    let (root, ty) = (loss.port()?, loss.ty()?.clone());
-    if ty.count() != 1 {
-        return Err(GraphError::Loss { shape: DisplayShape(&ty.shape).to_string() });
+fn gradients(roots: &[(Tensor, Tensor)], wrt: &[Tensor], stop: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
+    let Some(graph) = roots.first().map(|(root, _)| root.graph()) else { return Err(GraphError::NoOutputs) };
+    let port_of = |tensor: &Tensor| {
+        let same = tensor.graph().is_same(graph);
+        if same { tensor.port() } else { Err(GraphError::OtherGraph { op: "backward", input: format!("{tensor:?}") }) }
+    };
+    let targets = wrt.iter().map(port_of).collect::<Result<Vec<_>, _>>()?;
+    let stops = stop.iter().map(port_of).collect::<Result<Vec<_>, _>>()?;
+    let mut grads: HashMap<Port, Tensor> = HashMap::new();
+    let mut last = 0;
+    for (root, seed) in roots {
+        let port = port_of(root)?;
+        port_of(seed)?;
+        let (given, wanted) = (seed.ty()?, root.ty()?);
+        if given != wanted {
+            let problem = format!("has type {given}, its root has {wanted}");
+            return Err(GraphError::Input { op: "backward", input: "seed".to_string(), problem });
+        }
+        last = last.max(port.node.index());
+        accumulate(&mut grads, port, seed.clone());
     }
-    let graph = loss.graph();
-    let targets = wrt
-        .iter()
-        .map(|tensor| {
-            let same = tensor.graph().is_same(graph);
-            if same { tensor.port() } else { Err(GraphError::OtherGraph { op: "backward", input: format!("{tensor:?}") }) }
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let depends = dependents(graph, root, &targets);
-    let mut grads: HashMap<Port, Tensor> = HashMap::from([(root, graph.values(ty.dtype, &ty.shape, &[1.0]))]);
-    for index in (0..=root.node.index()).rev().filter(|&index| depends[index]) {
-        step(graph, index, &depends, &mut grads)?;
+    let depends = dependents(graph, last, &targets);
+    let mut replays = Replays::new(graph, last);
+    for index in (0..=last).rev().filter(|&index| depends[index]) {
+        step(graph, index, &Way { depends: &depends, stops: &stops }, &mut replays, &mut grads)?;
     }
     let zeros = |tensor: &Tensor| tensor.shape().map(|shape| graph.full(shape, 0.0));
     targets.iter().zip(wrt).map(|(port, tensor)| grads.get(port).cloned().map_or_else(|| zeros(tensor), Ok)).collect()
 }
 
+fn accumulate(grads: &mut HashMap<Port, Tensor>, port: Port, grad: Tensor) {
+    let sum = match grads.remove(&port) {
+        Some(before) => before.add(&grad),
+        None => grad,
+    };
+    grads.insert(port, sum);
+}
+
+/// Where gradients go.
+struct Way<'a> {
+    /// Nodes that depend on a target.
+    depends: &'a [bool],
+    /// What they don't pass.
+    stops: &'a [Port],
+}
+
 /// Which nodes depend on one of the targets (targets included), up to the root.
-fn dependents(graph: &Graph, root: Port, targets: &[Port]) -> Vec<bool> {
+fn dependents(graph: &Graph, last: usize, targets: &[Port]) -> Vec<bool> {
     let arena = graph.read();
-    let mut depends = vec![false; root.node.index() + 1];
+    let mut depends = vec![false; last + 1];
     for (index, node) in arena.nodes.iter().enumerate().take(depends.len()) {
         depends[index] = targets.iter().any(|port| port.node.index() == index)
             || matches!(&node.kind, NodeKind::Apply { inputs, .. } if inputs.iter().flatten().any(|port| depends[port.node.index()]));
@@ -164,24 +219,28 @@ fn dependents(graph: &Graph, root: Port, targets: &[Port]) -> Vec<bool> {
 }
 
 /// Runs the rule of one node and adds what it gives to the gradients so far.
-fn step(graph: &Graph, index: usize, depends: &[bool], grads: &mut HashMap<Port, Tensor>) -> Result<(), GraphError> {
+fn step(
+    graph: &Graph,
+    index: usize,
+    way: &Way<'_>,
+    replays: &mut Replays,
+    grads: &mut HashMap<Port, Tensor>,
+) -> Result<(), GraphError> {
+    let depends = way.depends;
     let node = graph.read().nodes[index].clone();
     let NodeKind::Apply { op, inputs, attributes } = node.kind else { return Ok(()) };
     let port = |output: usize| Port { node: crate::graph::NodeId(index as u32), output: output as u32 };
-    let own: Vec<Option<Tensor>> = (0..node.outputs.len()).map(|output| grads.get(&port(output)).cloned()).collect();
+    let passes = |port: &Port| !way.stops.contains(port);
+    let own: Vec<Option<Tensor>> =
+        (0..node.outputs.len()).map(|output| grads.get(&port(output)).filter(|_| passes(&port(output))).cloned()).collect();
     let reaches_target = inputs.iter().flatten().any(|port| depends[port.node.index()]);
-    if own.iter().all(Option::is_none) || !reaches_target {
-        return Ok(());
-    }
+    let Some(first) = own.iter().flatten().next().cloned().filter(|_| reaches_target) else { return Ok(()) };
     let rule = match op.vjp {
         Vjp::Rule(rule) => rule,
         Vjp::None(reason) => return Err(GraphError::NotDifferentiable { op: op.name, reason: reason.to_string() }),
     };
-    let tensor = |port: &Port| {
-        let ty = graph.read().node(port.node).outputs[port.output as usize].clone();
-        Tensor::new(graph.clone(), *port, &ty)
-    };
-    let tensors: Vec<Vec<Tensor>> = inputs.iter().map(|ports| ports.iter().map(&tensor).collect()).collect();
+    let mut tensor = |port: &Port| replays.seen_by(graph, index, graph.tensor_at(*port), *port, &first);
+    let tensors: Vec<Vec<Tensor>> = inputs.iter().map(|ports| ports.iter().map(&mut tensor).collect()).collect();
     let types = tensors.iter().map(|here| here.iter().map(|tensor| tensor.ty().cloned()).collect()).collect::<Result<_, _>>()?;
     let mut backward = Backward {
         op,
@@ -207,11 +266,7 @@ fn step(graph: &Graph, index: usize, depends: &[bool], grads: &mut HashMap<Port,
             let problem = format!("got a gradient {given} from its derivative rule, it needs {wanted}");
             return Err(GraphError::Input { op: op.name, input: kind, problem });
         }
-        let sum = match grads.remove(&source) {
-            Some(before) => before.add(&grad),
-            None => grad,
-        };
-        grads.insert(source, sum);
+        accumulate(grads, source, grad);
     }
     Ok(())
 }

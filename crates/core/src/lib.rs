@@ -23,6 +23,7 @@
 
 mod attribute;
 pub mod autograd;
+mod checkpoint;
 mod error;
 mod evaluate;
 mod graph;
@@ -32,7 +33,8 @@ pub mod op;
 mod target;
 
 pub use attribute::{Attribute, AttributeKind, AttributeSpec};
-pub use autograd::backward;
+pub use autograd::{backward, backward_from};
+pub use checkpoint::checkpoint;
 pub use error::GraphError;
 pub use evaluate::{EvaluateError, Observer, evaluate, evaluate_with};
 pub use graph::{

@@ -1,5 +1,6 @@
 //! Nodes, and the table that finds an equal one.
 
+use crate::checkpoint::Region;
 use crate::{Attribute, DType, GraphError, GraphOp, TensorType, Weight};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -52,6 +53,8 @@ pub(crate) struct Arena {
     pub nodes: Vec<Node>,
     /// Seeds of weights that were read from text as stand-ins.
     pub seeds: HashMap<u32, u64>,
+    /// Parts to be computed again in a backward pass, in the order in which they end.
+    pub regions: Vec<Region>,
     known: HashMap<Key, NodeId>,
     names: HashMap<String, NodeId>,
 }

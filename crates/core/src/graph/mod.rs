@@ -127,6 +127,12 @@ impl Graph {
         Tensor::failed(self.clone(), Arc::new(error))
     }
 
+    /// The tensor at a port of this graph.
+    pub(crate) fn tensor_at(&self, port: Port) -> Tensor {
+        let ty = self.read().node(port.node).outputs[port.output as usize].clone();
+        Tensor::new(self.clone(), port, &ty)
+    }
+
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Arena> {
         // A poisoned lock means that a thread died between two pushes; the arena itself is append-only and stays consistent.
         self.arena.read().unwrap_or_else(PoisonError::into_inner)

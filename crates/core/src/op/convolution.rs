@@ -128,13 +128,49 @@ fn cut_down(x: &Tensor, shape: &[usize]) -> Tensor {
     x.slice_by_size(&vec![0; size.len()], &size)
 }
 
-/// Gradient of a convolution's weight: a convolution over the batch, with stride and dilation exchanged. `x` slides under `grad`.
-/// Its kernel is as large as the map, wider than the engine takes; devices on the host run it.
+/// Gradient of a convolution's weight, of images and lines as matrix products: for each tap, the elements of x that it meets, times
+/// the gradient. (As a convolution over the batch its kernel would be as large as the gradient, wider than engines take.)
 fn weight_gradient(x: &Tensor, grad: &Tensor, window: &Window, weight_shape: &[usize]) -> Tensor {
+    let (Ok(x_shape), Ok(grad_shape)) = (x.shape(), grad.shape()) else { return grad.clone() };
+    let Some(kernel @ 1..=2) = weight_shape.len().checked_sub(2) else {
+        return weight_gradient_over_the_batch(x, grad, window, weight_shape);
+    };
+    // The result's extents per spatial axis, the shift of a tap, and where x ends that it meets.
+    let (batch, groups) = (x_shape[0] as i64, window.groups.max(1));
+    let (channels, out) = (x_shape[1] as i64 / groups, grad_shape[1] as i64 / groups);
+    let places: i64 = grad_shape[2..].iter().map(|&extent| extent as i64).product();
+    let size = &weight_shape[2..];
+    let taps: usize = size.iter().product();
+    let mut border = vec![0; 4];
+    border.extend_from_slice(&window.pad);
+    let padded = if window.pad.iter().all(|&pad| pad == 0) { x.clone() } else { x.pad(&border, 0.0) };
+    let mut stride = vec![1, 1];
+    stride.extend_from_slice(&window.strides);
+    let met: Vec<Tensor> = (0..taps)
+        .map(|tap| {
+            let at = if kernel == 2 { vec![tap / size[1], tap % size[1]] } else { vec![tap] };
+            let (mut begin, mut end) = (vec![0, 0], vec![batch, x_shape[1] as i64]);
+            for (axis, &at) in at.iter().enumerate() {
+                let shift = at as i64 * window.dilations[axis];
+                begin.push(shift);
+                end.push(shift + (grad_shape[axis + 2] as i64 - 1) * window.strides[axis] + 1);
+            }
+            padded.slice_by_index(&begin, &end, &stride)
+        })
+        .collect();
+    // One matrix product per image and group: [out, places] times [taps, in, places] turned.
+    let (rows, lead) = if groups == 1 { (vec![batch], 1) } else { (vec![batch, groups], 2) };
+    let shaped = |tensor: &Tensor, count: i64| tensor.reshape(&[rows.as_slice(), &[count, places]].concat());
+    let met: Vec<Tensor> = met.iter().map(|tensor| shaped(tensor, channels)).collect();
+    let products = shaped(grad, out).matmul_with(&crate::concat(&met, lead), false, true);
+    let all = products.reduce_sum(0i64, true).reshape(&[groups * out, taps as i64, channels]);
+    let shape: Vec<i64> = weight_shape.iter().map(|&extent| extent as i64).collect();
+    all.transpose(&[0, 2, 1]).reshape(&shape)
+}
+
+/// The same as a convolution over the batch, with stride and dilation exchanged: `x` slides under `grad`.
+fn weight_gradient_over_the_batch(x: &Tensor, grad: &Tensor, window: &Window, weight_shape: &[usize]) -> Tensor {
     let groups = window.groups.max(1) as usize;
-    if let Some(sum) = weight_gradient_by_taps(x, grad, window, weight_shape).filter(|_| groups == 1) {
-        return sum;
-    }
     let swap: Vec<i64> = [1, 0].into_iter().chain(2..weight_shape.len() as i64).collect();
     let exchanged = Window { strides: window.dilations.clone(), dilations: window.strides.clone(), groups: 1, ..window.clone() };
     let (x_parts, grad_parts) = (x.split(groups, 1), grad.split(groups, 1));
@@ -147,43 +183,6 @@ fn weight_gradient(x: &Tensor, grad: &Tensor, window: &Window, weight_shape: &[u
         .map(|(x, grad)| cut_down(&x.transpose(&swap).conv(&grad.transpose(&swap), None, &exchanged), &shape).transpose(&swap))
         .collect();
     crate::concat(&parts, 0)
-}
-
-/// [`weight_gradient`] of images as matrix products: for each tap, the elements of x that it meets, times the gradient. The other form
-/// is a convolution whose kernel is as large as the gradient, wider than engines take.
-fn weight_gradient_by_taps(x: &Tensor, grad: &Tensor, window: &Window, weight_shape: &[usize]) -> Option<Tensor> {
-    let (&[batch, channels, height, width], &[_, out, rows, columns]) = (x.shape().ok()?, grad.shape().ok()?) else { return None };
-    let &[_, _, high, wide] = weight_shape else { return None };
-    let (pad, strides, dilations) =
-        (per_axis(&window.pad, 4, 0)?, per_axis(&window.strides, 2, 1)?, per_axis(&window.dilations, 2, 1)?);
-    let border = [0, 0, 0, 0, pad[0], pad[1], pad[2], pad[3]];
-    let padded = if pad.iter().all(|&pad| pad == 0) { x.clone() } else { x.pad(&border, 0.0) };
-    let reach = |count: usize, stride: i64| (count as i64 - 1) * stride + 1;
-    let (down, across) = (reach(rows, strides[0]), reach(columns, strides[1]));
-    let places = (rows * columns) as i64;
-    let mut taps = Vec::with_capacity(high * wide);
-    for tap in 0..(high * wide) as i64 {
-        let (top, left) = (tap / wide as i64 * dilations[0], tap % wide as i64 * dilations[1]);
-        if top + down > height as i64 + pad[0] + pad[1] || left + across > width as i64 + pad[2] + pad[3] {
-            return None;
-        }
-        let end = [batch as i64, channels as i64, top + down, left + across];
-        let met = padded.slice_by_index(&[0, 0, top, left], &end, &[1, 1, strides[0], strides[1]]);
-        taps.push(met.reshape(&[batch as i64, channels as i64, places]));
-    }
-    let met = crate::concat(&taps, 1);
-    let products = grad.reshape(&[batch as i64, out as i64, places]).matmul_with(&met, false, true);
-    let all = products.reduce_sum(0i64, true).reshape(&[out as i64, (high * wide) as i64, channels as i64]);
-    Some(all.transpose(&[0, 2, 1]).reshape(&[out as i64, channels as i64, high as i64, wide as i64]))
-}
-
-/// A list of a window for each place: one entry holds for all, none means the default.
-fn per_axis(list: &[i64], count: usize, default: i64) -> Option<Vec<i64>> {
-    match list {
-        [] => Some(vec![default; count]),
-        [one] => Some(vec![*one; count]),
-        list => (list.len() == count).then(|| list.to_vec()),
-    }
 }
 
 /// Convolution.
