@@ -12,6 +12,29 @@ use std::collections::HashMap;
 /// Samples on which a layer is measured; the program is measured on all.
 const LAYER_SAMPLES: usize = 4;
 
+/// What a product receives along the input channels of a weight: the value and its axis. `None` where channels are not the
+/// activation's own, as with groups.
+pub(crate) fn channels(body: &Body, slot: &Slot) -> Option<(ValueId, usize)> {
+    let operation = reader(body, slot)?;
+    let port = |name: &str| operation.op.port(name).and_then(|port| operation.arguments[port].values().first().copied());
+    let flag = |name: &str| {
+        let known = port(name).and_then(|id| body.constant(id).and_then(|constant| constant.to_array(body.ty(id))));
+        known.is_some_and(|array| array.data.first() == Some(&1.0))
+    };
+    let (id, axis) = match operation.op.name {
+        "conv" | "conv_transpose" => port("x").map(|id| (id, 1))?,
+        "linear" => port("x").map(|id| (id, body.ty(id).rank().wrapping_sub(1)))?,
+        "matmul" => {
+            let (x, y) = (port("x")?, port("y")?);
+            let (id, last) = if y == slot.value { (x, !flag("transpose_x")) } else { (y, flag("transpose_y")) };
+            (id, body.ty(id).rank().checked_sub(if last { 1 } else { 2 })?)
+        }
+        _ => return None,
+    };
+    let same = body.ty(id).shape.get(axis) == Some(&body.ty(slot.value).shape[slot.input_axis]);
+    (same && body.constant(id).is_none()).then_some((id, axis))
+}
+
 /// What every layer with a weight receives in the uncompressed program, value by value and sample by sample.
 pub(crate) struct Activations(HashMap<ValueId, Vec<HostArray>>);
 
@@ -56,36 +79,25 @@ impl Activations {
         Ok(Self(found))
     }
 
-    /// The largest magnitude that a value takes.
-    pub(crate) fn largest(&self, id: ValueId) -> Option<f32> {
-        let arrays = self.0.get(&id).filter(|arrays| !arrays.is_empty())?;
-        Some(arrays.iter().flat_map(HostArray::to_f32).fold(0.0, |largest: f32, value| largest.max(value.abs())))
+    /// The largest magnitude in each channel along an axis of a value.
+    pub(crate) fn largest(&self, body: &Body, id: ValueId, axis: usize) -> Option<Vec<f32>> {
+        let shape = &body.ty(id).shape;
+        let step: usize = shape[axis + 1..].iter().product();
+        let mut largest = vec![0f32; shape[axis]];
+        for array in self.0.get(&id)? {
+            for (place, value) in array.to_f32().into_iter().enumerate() {
+                let channel = &mut largest[place / step % shape[axis]];
+                *channel = channel.max(value.abs());
+            }
+        }
+        Some(largest)
     }
 
     /// Mean square of what each input channel of a weight receives; `None` where channels are not the activation's own, as with
     /// groups.
     pub(crate) fn importance(&self, body: &Body, slot: &Slot) -> Option<Vec<f32>> {
-        let operation = reader(body, slot)?;
-        let port = |name: &str| operation.op.port(name).and_then(|port| operation.arguments[port].values().first().copied());
-        let flag = |name: &str| {
-            let known = port(name).and_then(|id| body.constant(id).and_then(|constant| constant.to_array(body.ty(id))));
-            known.is_some_and(|array| array.data.first() == Some(&1.0))
-        };
-        let (id, axis) = match operation.op.name {
-            "conv" | "conv_transpose" => port("x").map(|id| (id, 1))?,
-            "linear" => port("x").map(|id| (id, body.ty(id).rank().wrapping_sub(1)))?,
-            "matmul" => {
-                let (x, y) = (port("x")?, port("y")?);
-                let (id, last) = if y == slot.value { (x, !flag("transpose_x")) } else { (y, flag("transpose_y")) };
-                (id, body.ty(id).rank().checked_sub(if last { 1 } else { 2 })?)
-            }
-            _ => return None,
-        };
-        let shape = &body.ty(id).shape;
-        let extent = *shape.get(axis)?;
-        if extent != body.ty(slot.value).shape[slot.input_axis] {
-            return None;
-        }
+        let (id, axis) = channels(body, slot)?;
+        let (shape, extent) = (&body.ty(id).shape, body.ty(id).shape[axis]);
         let step: usize = shape[axis + 1..].iter().product();
         let mut sums = vec![0f64; extent];
         let arrays = self.0.get(&id)?;
