@@ -34,6 +34,29 @@ fn a_run_writes_its_report_and_its_page_and_sums_up() {
     assert_eq!(report, other);
 }
 
+/// The in-memory route takes about 110 programs of a process: more go to others, and the report is that of a route without the limit.
+#[test]
+fn a_run_that_uses_up_a_process_goes_on_in_others() {
+    let here = tempfile::tempdir().unwrap();
+    let run = |device: &str, twin: &[&str]| {
+        let settings = r#"{"chip": "m1", "profile": "strict"}"#;
+        let json = here.path().join("run.json");
+        let mut command =
+            common::command(here.path(), &["conform", "--device", device, "--filter", "reduce_", "--json", text(&json)]);
+        command.args(twin).env("ANEFORGE_FAKE_APPLE", aneforge_testkit::fake::library()).env("FAKE_APPLE", settings);
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        serde_json::from_str::<Value>(&std::fs::read_to_string(&json).unwrap()).unwrap()
+    };
+    let (mut own, mut other) = (run("fake:in-memory", &["--twin", "emulator:m1"]), run("fake:client", &[]));
+    assert!(own["totals"]["passed"].as_u64().unwrap() > 220, "three processes: {}", own["totals"]);
+    for report in [&mut own, &mut other] {
+        without_times(report);
+        report["device"].take();
+    }
+    assert_eq!(own, other);
+}
+
 fn without_times(value: &mut Value) {
     match value {
         Value::Object(entries) => {

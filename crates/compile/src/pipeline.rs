@@ -18,6 +18,7 @@ pub const PASSES: &[Pass] = &[
     legalise::ZERO_PRODUCT,
     legalise::SCALAR_AFTER_ROUNDING,
     legalise::LAYER_NORM_AFFINE,
+    legalise::BATCHED_WEIGHT,
     legalise::BLOCKWISE_WEIGHT,
     in_memory::DENSE_WEIGHTS,
     in_memory::CONVOLUTION_BIAS,

@@ -7,7 +7,11 @@ use aneforge_core::GraphOp;
 use aneforge_core::op::{Case, direct, drawn};
 use aneforge_mil::op::family::{map, unary};
 use aneforge_mil::op::{Arithmetic, MilOp, sample};
+use aneforge_runtime::ane::{Ane, AneOptions, AneRoute, CachePlace, Source};
+use aneforge_testkit::fake;
+use serde_json::json;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Everything that is not as it should be, one line each.
 fn faults(report: &Report) -> Vec<String> {
@@ -72,6 +76,49 @@ fn the_emulator_of_m4_conforms() {
 #[test]
 fn the_emulator_of_m5_conforms() {
     conforms("emulator:m5");
+}
+
+/// Runs the suite through the stand-in for Apple's frameworks: everything conforms, with the bits of the emulator of the chip.
+fn engine_conforms(route: AneRoute, chip: &str, profile: &str) {
+    fake::set(json!({ "chip": chip, "profile": profile, "limits": { "compiles": 1_000_000 } }));
+    let cache = tempfile::tempdir().unwrap();
+    // The limit of compilations of a process is no part of what is asked here.
+    let options = AneOptions {
+        source: Source::Library(fake::library()),
+        route,
+        cache: CachePlace::Folder(cache.path().to_path_buf()),
+        compilations: usize::MAX,
+        ..AneOptions::default()
+    };
+    let whole = std::env::var_os("ANEFORGE_WHOLE_SUITE").is_some();
+    let twin = Some(format!("emulator:{chip}"));
+    let uses = if whole { Options { twin, ..Options::default() } } else { Options { twin, ..Options::written_only() } };
+    let report = Suite::builtin().run_on(Arc::new(Ane::open(options).unwrap()), &uses, &mut |_| ()).unwrap();
+    println!("{chip} {profile} {route:?}: {:?} in {:.1} s", report.totals, report.seconds);
+    let faults = faults(&report);
+    assert!(faults.is_empty(), "{} faults on {chip} {profile} {route:?}:\n{}", faults.len(), faults.join("\n"));
+    assert!(report.is_green() && report.totals.passed > 200, "{:?}", report.totals);
+    assert_eq!(fake::counters()["violations"], json!([]));
+}
+
+#[test]
+fn the_engine_conforms_through_e5rt_under_strict_rules() {
+    engine_conforms(AneRoute::E5rt, "m1", "strict");
+}
+
+#[test]
+fn the_engine_conforms_through_e5rt_under_agreed_rules() {
+    engine_conforms(AneRoute::E5rt, "m5", "agreed");
+}
+
+#[test]
+fn the_engine_conforms_in_memory_under_strict_rules() {
+    engine_conforms(AneRoute::InMemory, "m1", "strict");
+}
+
+#[test]
+fn the_engine_conforms_in_memory_under_agreed_rules() {
+    engine_conforms(AneRoute::InMemory, "m5", "agreed");
 }
 
 /// Something of one's own: `max(x, 0) + x`.

@@ -162,9 +162,6 @@ fn every_step_of_the_emulator_has_a_rule_with_a_source() {
     }
 }
 
-/// What the frameworks are reported to refuse and nothing rewrites yet: padding that differs at the two ends of an axis.
-const REFUSED: [(&str, &str); 1] = [("conv", "stride_two_uneven_padding")];
-
 /// Every case that the chip can have, through the fake of Apple's frameworks: the emulator's bits, whatever the route.
 fn compare_with_engine(route: aneforge_runtime::ane::AneRoute, chip: &str, profile: &str, least: usize) {
     let settings = serde_json::json!({ "chip": chip, "profile": profile, "limits": { "compiles": 100_000 } });
@@ -181,7 +178,6 @@ fn compare_with_engine(route: aneforge_runtime::ane::AneRoute, chip: &str, profi
             };
             let own = match engine.device.load(&program) {
                 Ok(own) => own,
-                Err(_) if REFUSED.contains(&(op.name, case.name)) => continue,
                 Err(error) => {
                     faults.push(format!("{} {} (constants: {constant_operands}): {error}", op.name, case.name));
                     continue;

@@ -4,15 +4,16 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
 use aneforge::conform::claims::{Claims, Evidence};
-use aneforge::conform::report::{Outcome, Report, page, write_atomically};
+use aneforge::conform::report::{Outcome, Place, Report, page, write_atomically};
 use aneforge::conform::suite::{DEFAULT_SEED, Options as Uses, Suite, SuiteError};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Run every operator's cases and generated ones on a device and compare with the definition and with what is claimed about the
 /// chip; ends with 1 where something fails.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Device: reference, cpu, emulator:<chip> or ane.
+    /// Device: reference, cpu, emulator:<chip>, ane or fake, also with a route.
     #[arg(long)]
     device: String,
     /// Only operators with this in their name.
@@ -27,6 +28,12 @@ pub struct Options {
     /// Seed of the generated cases.
     #[arg(long, default_value_t = DEFAULT_SEED)]
     seed: u64,
+    /// A second device that must give the same bits for every program: the emulator of an engine's chip.
+    #[arg(long, value_name = "DEVICE")]
+    twin: Option<String>,
+    /// Where another process stopped: the operator and the use among its uses.
+    #[arg(long, value_name = "OPERATOR:USE", hide = true, value_parser = place)]
+    from: Option<Place>,
     /// Reports of runs on engines, whose results the page shows as measured.
     #[arg(long, value_name = "FILE")]
     evidence: Vec<PathBuf>,
@@ -36,19 +43,33 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let evidence = options.evidence.iter().map(|path| Evidence::read(path)).collect::<Result<Vec<_>, _>>();
     let evidence = evidence.map_err(|error| Failure::input(&error))?;
-    let uses = Uses { seed: options.seed, filter: options.filter.clone(), ..Uses::default() };
+    let uses = Uses {
+        seed: options.seed,
+        filter: options.filter.clone(),
+        twin: options.twin.clone(),
+        from: options.from.unwrap_or_default(),
+        ..Uses::default()
+    };
     output::note(&format!("seed {}", options.seed));
     let mut bar: Option<(Progress, usize)> = None;
-    let report = Suite::builtin().run(&options.device, &uses, &mut |now| {
-        let (bar, shown) = bar.get_or_insert_with(|| (Progress::new(now.total, "operators"), 0));
-        bar.advance(now.done - *shown);
-        *shown = now.done;
-    });
-    drop(bar);
-    let report = report.map_err(|error| match error {
+    let mut advance = |total: usize, done: usize| {
+        let (bar, shown) = bar.get_or_insert_with(|| (Progress::new(total, "operators"), 0));
+        bar.advance(done.saturating_sub(*shown));
+        *shown = done;
+        total
+    };
+    let mut total = 0;
+    let report = Suite::builtin().run(&options.device, &uses, &mut |now| total = advance(now.total, now.done));
+    let mut report = report.map_err(|error| match error {
         SuiteError::Device(error) => Failure::from(error),
         other => Failure::input(&other),
     })?;
+    // A process that goes on for another one leaves the rest to that.
+    while let (Some(next), None) = (report.next, options.from) {
+        report.append(batch(options, next)?);
+        advance(total, report.next.map_or(total, |place| place.operator));
+    }
+    drop(bar);
     if let Some(path) = &options.html {
         let claims = Claims::committed().map_err(|error| Failure::input(&error))?.clone().with_evidence(&evidence);
         write(path, &page(&report, &claims))?;
@@ -59,6 +80,29 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         None => output::data(&table(&report))?,
     }
     judge(&report)
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    let numbers = text.split_once(':').and_then(|(operator, usage)| Some((operator.parse().ok()?, usage.parse().ok()?)));
+    numbers.map(|(operator, usage)| Place { operator, usage }).ok_or_else(|| "two numbers with a colon between them".to_string())
+}
+
+/// Runs what this process has no compilations left for in another one.
+fn batch(options: &Options, from: Place) -> Result<Report, Failure> {
+    let from = format!("{}:{}", from.operator, from.usage);
+    let fail = |problem: String| Failure::Input(format!("the process that went on from {from} on {}: {problem}", options.device));
+    let program = std::env::current_exe().map_err(|error| fail(error.to_string()))?;
+    let mut command = Command::new(program);
+    command.args(["conform", "--device", &options.device, "--json", "-", "--from", &from, "--seed", &options.seed.to_string()]);
+    for (name, value) in [("--filter", &options.filter), ("--twin", &options.twin)] {
+        command.args(value.iter().flat_map(|value| [name, value.as_str()]));
+    }
+    let done = command.stdin(Stdio::null()).output().map_err(|error| fail(error.to_string()))?;
+    // What does not conform ends it with 1, and the report says so.
+    serde_json::from_slice(&done.stdout).map_err(|_| {
+        let told = String::from_utf8_lossy(&done.stderr);
+        fail(format!("{}: {}", done.status, told.lines().last().unwrap_or("it said nothing")))
+    })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

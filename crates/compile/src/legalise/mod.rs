@@ -4,6 +4,7 @@
 //! A rewrite that keeps meaning exactly is lossless; the others say by how much they may differ.
 
 mod arithmetic;
+mod batched_weight;
 mod blockwise;
 pub mod in_memory;
 mod layer_norm;
@@ -15,6 +16,7 @@ mod sine;
 mod softplus;
 
 pub use arithmetic::{SQUARE, ZERO_PRODUCT};
+pub use batched_weight::BATCHED_WEIGHT;
 pub use blockwise::BLOCKWISE_WEIGHT;
 pub use layer_norm::LAYER_NORM_AFFINE;
 pub use limits::check as check_limits;

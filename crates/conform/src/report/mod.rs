@@ -39,6 +39,18 @@ pub struct Report {
     pub totals: Totals,
     /// What was found, operator by operator.
     pub operators: Vec<OperatorResult>,
+    /// Where another process goes on, where this one had no compilations left.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next: Option<Place>,
+}
+
+/// A use among all that a run of the suite has, counted from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Number of the operator among those that were chosen.
+    pub operator: usize,
+    /// Number of the use among those of the operator.
+    pub usage: usize,
 }
 
 /// Where a run took place.
@@ -208,9 +220,43 @@ impl Totals {
     }
 }
 
+impl OperatorResult {
+    /// The uses of an operator, summed up.
+    pub fn of(table: Table, name: &str, claim: Option<ClaimSummary>, uses: Vec<UseResult>) -> Self {
+        let mut totals = Totals::default();
+        uses.iter().for_each(|result| totals.count(result.outcome));
+        let errors = uses.iter().filter_map(|result| result.error);
+        Self {
+            table,
+            name: name.to_string(),
+            outcome: uses.iter().map(|result| result.outcome).max().unwrap_or(Outcome::Unsupported),
+            totals,
+            worst_error: errors.filter(|error| error.is_finite()).fold(0.0, f64::max),
+            micros: uses.iter().map(|result| result.micros).sum(),
+            claim,
+            uses,
+        }
+    }
+}
+
 impl Report {
-    /// Whether nothing failed and nothing was refused against the claims.
+    /// Whether all was run, nothing failed and nothing was refused against the claims.
     pub fn is_green(&self) -> bool {
-        self.totals.failed == 0 && self.totals.refused == 0
+        self.next.is_none() && self.totals.failed == 0 && self.totals.refused == 0
+    }
+
+    /// Adds what another process found from [`next`](Self::next) on.
+    pub fn append(&mut self, rest: Self) {
+        self.seconds += rest.seconds;
+        self.next = rest.next;
+        self.totals.add(rest.totals);
+        let mut rest = rest.operators.into_iter().peekable();
+        if let Some(last) = self.operators.last_mut()
+            && let Some(same) = rest.next_if(|first| first.table == last.table && first.name == last.name)
+        {
+            let uses = last.uses.drain(..).chain(same.uses).collect();
+            *last = OperatorResult::of(last.table, &last.name, last.claim, uses);
+        }
+        self.operators.extend(rest);
     }
 }

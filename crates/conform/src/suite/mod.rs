@@ -22,12 +22,13 @@ mod run;
 mod usage;
 mod values;
 
-use crate::claims::{Claims, Route, Status};
-use crate::report::{ClaimSummary, Machine, OperatorResult, Outcome, Report, SCHEMA, Table, Totals};
-use aneforge_core::{Chip, GraphOp, Target};
+use crate::claims::{Claims, Status};
+use crate::report::{ClaimSummary, Machine, OperatorResult, Place, Report, SCHEMA, Table, Totals};
+use aneforge_core::GraphOp;
 use aneforge_mil::op::MilOp;
-use aneforge_runtime::DeviceError;
+use aneforge_runtime::{Device, DeviceError};
 use run::Bench;
+use std::sync::Arc;
 use std::time::Instant;
 use usage::Use;
 
@@ -58,11 +59,15 @@ pub struct Options {
     pub edges: bool,
     /// Uses per case with other extents.
     pub reshaped: usize,
+    /// A second device that must give the same bits for every program: the emulator of an engine's chip.
+    pub twin: Option<String>,
+    /// Where to begin: what comes before was run by another process.
+    pub from: Place,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: DEFAULT_SEED, filter: None, reseeded: 2, edges: true, reshaped: 2 }
+        Self { seed: DEFAULT_SEED, filter: None, reseeded: 2, edges: true, reshaped: 2, twin: None, from: Place::default() }
     }
 }
 
@@ -116,14 +121,28 @@ impl Suite {
         Self { graph: graph.to_vec(), mil: mil.to_vec(), native: Vec::new() }
     }
 
-    /// Runs the suite on a device.
+    /// Runs the suite on a device, as far as this process may compile: an engine takes so many programs of a process and no more. Where
+    /// that ended the run, the report says where it [goes on](Report::next).
     ///
     /// # Errors
     /// [`SuiteError`]: what an operator does wrong stands in the report and is no error.
     pub fn run(&self, device: &str, options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report, SuiteError> {
+        self.run_on(aneforge_runtime::open(device)?, options, progress)
+    }
+
+    /// Runs the suite on a device that is open, with options of the caller's.
+    ///
+    /// # Errors
+    /// As [`Suite::run`].
+    pub fn run_on(
+        &self,
+        device: Arc<dyn Device>,
+        options: &Options,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Report, SuiteError> {
         let start = Instant::now();
         let claims = Claims::committed().map_err(Clone::clone)?;
-        let bench = Bench::open(device, claims)?;
+        let bench = Bench::open(device, options.twin.as_deref(), claims)?;
         let chip = bench.chip();
         let chosen = |name: &str| options.filter.as_ref().is_none_or(|part| name.contains(part.as_str()));
         let graph: Vec<_> = self.graph.iter().copied().filter(|op| chosen(op.name)).collect();
@@ -133,17 +152,32 @@ impl Suite {
         if let (0, Some(filter)) = (total, &options.filter) {
             return Err(SuiteError::Nothing { filter: filter.clone() });
         }
-        let mut operators = Vec::with_capacity(total);
-        for op in graph {
-            progress(Progress { done: operators.len(), total, operator: op.name });
-            operators.push(operator(&bench, Table::Graph, op.name, graph::uses(op, options)));
-        }
+        let graph = graph.into_iter().map(Operator::Graph);
         let single = mil.into_iter().map(|op| (Table::Mil, op)).chain(native.into_iter().map(|op| (Table::Native, op)));
-        for (table, op) in single {
-            progress(Progress { done: operators.len(), total, operator: op.name });
-            operators.push(operator(&bench, table, op.name, mil::uses(op, table, options)));
+        let all = graph.chain(single.map(|(table, op)| Operator::Single(table, op)));
+        let (mut operators, mut next) = (Vec::with_capacity(total), None);
+        for (number, operator) in all.enumerate().skip(options.from.operator) {
+            progress(Progress { done: number, total, operator: operator.name() });
+            let skipped = if number == options.from.operator { options.from.usage } else { 0 };
+            let mut results = Vec::new();
+            for (usage, one) in operator.uses(options).iter().enumerate().skip(skipped) {
+                let (result, spent) = bench.run(one);
+                // A use that a fresh process cannot compile either has failed.
+                if spent && !(operators.is_empty() && results.is_empty()) {
+                    next = Some(Place { operator: number, usage });
+                    break;
+                }
+                results.push(result);
+            }
+            if next.is_none() || !results.is_empty() {
+                operators.push(OperatorResult::of(operator.table(), operator.name(), operator.claim(&bench), results));
+            }
+            if next.is_some() {
+                break;
+            }
         }
-        progress(Progress { done: total, total, operator: "" });
+        let done = next.map_or(total, |place| place.operator);
+        progress(Progress { done, total, operator: "" });
         let mut totals = Totals::default();
         operators.iter().for_each(|result| totals.add(result.totals));
         Ok(Report {
@@ -152,38 +186,49 @@ impl Suite {
             device: bench.name().to_string(),
             chip: chip.map(|chip| chip.name.to_string()),
             family: chip.map(|chip| chip.family),
-            route: chip.map(|_| Route::E5rt),
+            route: chip.map(|_| bench.route()),
             machine: Machine::here(),
             seed: options.seed,
             seconds: start.elapsed().as_secs_f64(),
             totals,
             operators,
+            next,
         })
     }
 }
 
-/// Runs all uses of one operator.
-fn operator(bench: &Bench<'_>, table: Table, name: &str, uses: Vec<Use>) -> OperatorResult {
-    let uses: Vec<_> = uses.iter().map(|usage| bench.run(usage)).collect();
-    let mut totals = Totals::default();
-    uses.iter().for_each(|result| totals.count(result.outcome));
-    let claim = match table {
-        Table::Graph => None,
-        Table::Mil | Table::Native => bench.claim(name).filter(|claim: &ClaimSummary| claim.status != Status::Unknown),
-    };
-    OperatorResult {
-        table,
-        name: name.to_string(),
-        outcome: uses.iter().map(|result| result.outcome).max().unwrap_or(Outcome::Unsupported),
-        totals,
-        worst_error: uses.iter().filter_map(|result| result.error).filter(|error| error.is_finite()).fold(0.0, f64::max),
-        micros: uses.iter().map(|result| result.micros).sum(),
-        claim,
-        uses,
-    }
+/// An operator of one of the tables.
+enum Operator {
+    Graph(&'static GraphOp),
+    Single(Table, &'static MilOp),
 }
 
-/// What programs are compiled for on a device.
-fn target(chip: Option<&'static Chip>) -> Target {
-    chip.map_or(Target::Generic, Target::e5rt)
+impl Operator {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Graph(op) => op.name,
+            Self::Single(_, op) => op.name,
+        }
+    }
+
+    fn table(&self) -> Table {
+        match self {
+            Self::Graph(_) => Table::Graph,
+            Self::Single(table, _) => *table,
+        }
+    }
+
+    fn uses(&self, options: &Options) -> Vec<Use> {
+        match self {
+            Self::Graph(op) => graph::uses(op, options),
+            Self::Single(table, op) => mil::uses(op, *table, options),
+        }
+    }
+
+    fn claim(&self, bench: &Bench<'_>) -> Option<ClaimSummary> {
+        match self {
+            Self::Graph(_) => None,
+            Self::Single(_, op) => bench.claim(op.name).filter(|claim| claim.status != Status::Unknown),
+        }
+    }
 }

@@ -1,16 +1,17 @@
 //! Compiles a use, runs it on the device and judges what comes out.
 
+use super::SuiteError;
 use super::compare::{Arith, allowed, difference};
 use super::usage::{Form, Use};
-use super::{SuiteError, target};
-use crate::claims::{Claims, Status, Verdict};
+use crate::claims::{Claims, Route, Status, Verdict};
 use crate::files::write;
 use crate::report::{ClaimSummary, Outcome, UseResult};
-use aneforge_compile::{CompileError, CompileOptions, compile};
-use aneforge_core::{Chip, HostArray};
+use aneforge_compile::{CompileError, CompileOptions, Compiled, compile, compile_body};
+use aneforge_core::{Chip, HostArray, Target};
 use aneforge_mil::Body;
 use aneforge_native::net;
-use aneforge_runtime::{Device, Program};
+use aneforge_runtime::ane::AneError;
+use aneforge_runtime::{Device, DeviceError, Program};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,34 +21,57 @@ pub(super) struct Bench<'a> {
     device: Arc<dyn Device>,
     arithmetic: Arith,
     chip: Option<&'static Chip>,
+    /// What programs are compiled for.
+    target: Target,
+    /// Whether programs of one operation are compiled too: an engine refuses some that it runs once they are rewritten.
+    legalises: bool,
+    twin: Option<Arc<dyn Device>>,
     claims: &'a Claims,
     folder: tempfile::TempDir,
 }
 
 /// What came of a run before it is compared.
 enum Ran {
-    Results { got: Vec<HostArray>, body: Body, time: Duration },
+    Results {
+        got: Vec<HostArray>,
+        body: Body,
+        time: Duration,
+    },
     Refused(String),
     Lacks(String),
     Failed(String),
+    /// The process has no compilations left.
+    Spent(String),
 }
 
 impl<'a> Bench<'a> {
-    pub(super) fn open(device: &str, claims: &'a Claims) -> Result<Self, SuiteError> {
-        let device = aneforge_runtime::open(device)?;
+    pub(super) fn open(device: Arc<dyn Device>, twin: Option<&str>, claims: &'a Claims) -> Result<Self, SuiteError> {
         let chip = device.chip();
+        let (kind, route) = device.name().split_once(':').unwrap_or((device.name(), ""));
+        let target = match (chip, route) {
+            (None, _) => Target::Generic,
+            (Some(chip), "in-memory" | "client") => Target::in_memory(chip),
+            (Some(chip), _) => Target::e5rt(chip),
+        };
+        let legalises = matches!(kind, "ane" | "fake");
+        let twin = twin.map(aneforge_runtime::open).transpose()?;
         let arithmetic = match (device.name(), chip) {
             ("null", _) => Arith::Null,
             ("reference", _) => Arith::Wide,
             (_, Some(_)) => Arith::Engine,
             _ => Arith::Half,
         };
-        Ok(Self { device, arithmetic, chip, claims, folder: tempfile::tempdir()? })
+        Ok(Self { device, arithmetic, chip, target, legalises, twin, claims, folder: tempfile::tempdir()? })
     }
 
     /// The chip that the device stands for.
     pub(super) fn chip(&self) -> Option<&'static Chip> {
         self.chip
+    }
+
+    /// The route that programs take to the chip.
+    pub(super) fn route(&self) -> Route {
+        if self.target.route() == Some(aneforge_core::Route::InMemory) { Route::InMemory } else { Route::E5rt }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -60,8 +84,15 @@ impl<'a> Bench<'a> {
         Some(ClaimSummary { verdict: support.verdict, status: support.status })
     }
 
-    /// Runs one use.
-    pub(super) fn run(&self, usage: &Use) -> UseResult {
+    /// Runs one use; says beside what came of it whether a process that has compilations left must run it again.
+    pub(super) fn run(&self, usage: &Use) -> (UseResult, bool) {
+        match self.execute(usage) {
+            Ran::Spent(reason) => (self.judge(usage, Ran::Failed(reason)), true),
+            ran => (self.judge(usage, ran), false),
+        }
+    }
+
+    fn judge(&self, usage: &Use, ran: Ran) -> UseResult {
         let result = |outcome, error, allowed, time: Duration, reason| UseResult {
             case: usage.case.clone(),
             origin: usage.origin,
@@ -72,10 +103,10 @@ impl<'a> Bench<'a> {
             reason,
         };
         let stopped = |outcome, reason| result(outcome, None, usage.tolerance, Duration::ZERO, Some(reason));
-        match self.execute(usage) {
+        match ran {
             Ran::Lacks(reason) => stopped(Outcome::Unsupported, reason),
             Ran::Refused(reason) => stopped(Outcome::Refused, reason),
-            Ran::Failed(reason) => stopped(Outcome::Fail, reason),
+            Ran::Failed(reason) | Ran::Spent(reason) => stopped(Outcome::Fail, reason),
             Ran::Results { got, body, time } => {
                 let allowed = allowed(&body, self.arithmetic, usage.tolerance);
                 if self.arithmetic == Arith::Null {
@@ -98,15 +129,23 @@ impl<'a> Bench<'a> {
             Form::Faulty(problem) => return Ran::Failed(problem.clone()),
             Form::Body(body) => match self.lacks(body) {
                 Some(reason) => return Ran::Lacks(reason),
+                None if self.legalises => match self.legalised(body) {
+                    Ok(compiled) => (compiled.body.clone(), compiled.write(&path).map(|_| ()).map_err(|error| error.to_string())),
+                    Err(ran) => return ran,
+                },
                 None => (body.clone(), write(body, &path)),
             },
             Form::Net(body) => match self.lacks(body) {
                 Some(reason) => return Ran::Lacks(reason),
-                None => (body.clone(), write_net(body, &path)),
+                // A network goes to the device as it stands; the device compiles it for its chip itself.
+                None => match self.legalises.then(|| self.legalised(body)) {
+                    Some(Err(ran)) => return ran,
+                    _ => (body.clone(), write_net(body, &path)),
+                },
             },
             Form::Graph(outputs, generic) => {
                 let named: Vec<_> = outputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-                let options = CompileOptions { target: target(self.chip), ..CompileOptions::default() };
+                let options = CompileOptions { target: self.target, ..CompileOptions::default() };
                 match compile(&named, &options) {
                     Ok(compiled) => match self.lacks(&compiled.body) {
                         Some(reason) => return Ran::Lacks(reason),
@@ -118,33 +157,54 @@ impl<'a> Bench<'a> {
                 }
             }
         };
-        let outcome = written.and_then(|()| self.call(&path, usage));
+        let outcome = written.map_err(Ran::Failed).and_then(|()| self.call(&path, usage));
         let _ = std::fs::remove_dir_all(&path);
         match outcome {
             Ok((got, time)) => Ran::Results { got, body, time },
-            Err(problem) => Ran::Failed(problem),
+            Err(ran) => ran,
         }
     }
 
+    /// A body as it is compiled for the device. A limit of the chip is a claim about it.
+    fn legalised(&self, body: &Body) -> Result<Compiled, Ran> {
+        let options = CompileOptions { target: self.target, ..CompileOptions::default() };
+        compile_body(body.clone(), &options).map_err(|error| match error {
+            CompileError::Limit { .. } | CompileError::Output { .. } => Ran::Lacks(error.to_string()),
+            error => Ran::Failed(error.to_string()),
+        })
+    }
+
     /// Loads a program and runs it once.
-    fn call(&self, path: &Path, usage: &Use) -> Result<(Vec<HostArray>, Duration), String> {
-        let text = |error: &dyn std::error::Error| error.to_string();
+    fn call(&self, path: &Path, usage: &Use) -> Result<(Vec<HostArray>, Duration), Ran> {
+        let text = |error: &dyn std::error::Error| Ran::Failed(error.to_string());
         let program = match &usage.form {
             Form::Net(_) => Program::from_body("net", net::read(path).map_err(|error| text(&error))?),
             _ => Program::open(path).map_err(|error| text(&error))?,
         };
         let program = Arc::new(program);
-        let executable = self.device.load(&program).map_err(|error| text(&error))?;
+        let executable = self.device.load(&program).map_err(|error| match error {
+            DeviceError::Ane(AneError::CompilationsSpent { .. }) => Ran::Spent(error.to_string()),
+            error => text(&error),
+        })?;
         let mut inputs = Vec::new();
         for port in executable.inputs() {
             let found = usage.inputs.iter().find(|(name, _)| *name == port.name);
-            let (_, array) =
-                found.ok_or_else(|| format!("the program wants an input {:?} that the use does not have", port.name))?;
+            let missing = || Ran::Failed(format!("the program wants an input {:?} that the use does not have", port.name));
+            let (_, array) = found.ok_or_else(missing)?;
             inputs.push(HostArray::from_array(array).map_err(|error| text(&error))?);
         }
+        let inputs: Vec<&HostArray> = inputs.iter().collect();
         let start = Instant::now();
-        let results = executable.run(&inputs.iter().collect::<Vec<_>>()).map_err(|error| text(&error))?;
-        Ok((results, start.elapsed()))
+        let results = executable.run(&inputs).map_err(|error| text(&error))?;
+        let time = start.elapsed();
+        if let Some(twin) = &self.twin {
+            let wanted = twin.load(&program).and_then(|executable| executable.run(&inputs));
+            let wanted = wanted.map_err(|error| Ran::Failed(format!("{}: {error}", twin.name())))?;
+            if !results.iter().map(HostArray::bytes).eq(wanted.iter().map(HostArray::bytes)) {
+                return Err(Ran::Failed(format!("other bits than {}", twin.name())));
+            }
+        }
+        Ok((results, time))
     }
 
     /// The first operator of a program that the chip lacks according to everybody who says anything.

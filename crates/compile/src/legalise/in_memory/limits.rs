@@ -32,6 +32,10 @@ pub fn check(body: &Body, target: &Target, chip: &Chip) -> Result<(), CompileErr
     let converts = chip.family >= Family::A15;
     let inputs = body.inputs.iter().map(|&id| ("input", id));
     for (op, id) in inputs.chain(body.outputs.iter().map(|output| ("output", output.value))) {
+        // The ports of a network have the types that its net.plist states: positions are uint16 there.
+        if layers_alone(body, id) {
+            continue;
+        }
         match body.ty(id).dtype {
             DType::Fp16 => {}
             DType::Fp32 if converts => {}
@@ -72,6 +76,14 @@ pub fn check(body: &Body, target: &Target, chip: &Chip) -> Result<(), CompileErr
         }
     }
     Ok(())
+}
+
+/// Whether a port is made and read by native layers and nothing else.
+fn layers_alone(body: &Body, id: ValueId) -> bool {
+    let native = |operation: &Operation| aneforge_native::layer::of(operation.op).is_some();
+    let reads = |operation: &&Operation| operation.arguments.iter().any(|operand| operand.values().contains(&id));
+    let mut users = body.operations.iter().filter(reads).chain(body.producer(id)).peekable();
+    users.peek().is_some() && users.all(native)
 }
 
 fn wide_cast(body: &Body, operation: &Operation) -> bool {
