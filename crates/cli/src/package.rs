@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// What is read of a Core ML package.
 #[derive(clap::Args)]
 pub struct Selection {
-    /// Function of a Core ML package; its default where none is named.
+    /// Function of a bundle or Core ML package that has several; its default where none is named.
     #[arg(long)]
     function: Option<String>,
     /// Shape of an input of a Core ML package that has no fixed one, as name=1,3,224,224; once for each input.
@@ -20,6 +20,14 @@ impl Selection {
     /// Whether something was selected, which only packages have.
     pub fn is_empty(&self) -> bool {
         self.function.is_none() && self.shapes.is_empty()
+    }
+
+    /// The function of a bundle. Shapes go with packages.
+    pub fn of_bundle(&self, path: &Path) -> Result<Option<&str>, Failure> {
+        match self.shapes.first() {
+            None => Ok(self.function.as_deref()),
+            Some(_) => Err(Failure::Input(format!("--shape goes with Core ML packages; {} is none", path.display()))),
+        }
     }
 
     /// Refuses a selection where `path` is no package.

@@ -1,8 +1,8 @@
 //! A compiled program on disk: a folder with the text, the weight file and a manifest, written whole or not at all.
 
 use crate::manifest::{FileEntry, FileHash, Manifest, Ports, SCHEMA, SegmentEntry, body_ports, ports};
-use crate::{CompileError, CompileOptions, SegmentKind, Segments};
-use aneforge_mil::{BlobError, BlobFileWriter, Body, EmitError, EmitOptions, Program};
+use crate::{CompileError, CompileOptions, Compiled, SegmentKind, Segments};
+use aneforge_mil::{BlobError, BlobFileWriter, Body, EmitError, EmitOptions, Emitter, Program};
 use aneforge_native::net;
 use aneforge_staging::Staging;
 use std::collections::BTreeSet;
@@ -27,15 +27,53 @@ pub const SEGMENTS: &str = "segments";
 /// # Errors
 /// [`CompileError::Emit`] and [`CompileError::Write`]; the folder is then as it was.
 pub fn write(body: &Body, segments: Option<&Segments>, options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
+    placed(folder, |staging| match segments {
+        None => fill(&[body], options, staging),
+        Some(segments) => fill_segments(body, segments, options, staging),
+    })
+}
+
+/// Writes programs as the functions of one bundle, as [`write`] does.
+///
+/// # Errors
+/// As [`Compiled::write_functions`].
+pub fn write_functions(functions: &[(&str, &Compiled)], folder: &Path) -> Result<Manifest, CompileError> {
+    let mut bodies: Vec<Body> = Vec::with_capacity(functions.len());
+    for &(name, compiled) in functions {
+        let refuse = |problem: &str| Err(CompileError::Function { name: name.to_string(), problem: problem.to_string() });
+        let first = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+        if !first || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+            return refuse("has no name of letters, digits and underscores that begins with none of the digits");
+        }
+        if bodies.iter().any(|body| body.name == name) {
+            return refuse("is given twice; functions need names of their own");
+        }
+        if compiled.segments.is_some() {
+            return refuse("is in segments, which stand in a bundle of their own");
+        }
+        let options = (compiled.options().target, compiled.options().dialect);
+        if functions.iter().any(|(_, other)| (other.options().target, other.options().dialect) != options) {
+            return refuse("was compiled for another target or dialect than the others");
+        }
+        bodies.push(Body { name: name.to_string(), ..compiled.body.clone() });
+    }
+    let Some((_, first)) = functions.first() else {
+        return Err(CompileError::Function { name: String::new(), problem: "is missing: give one at least".to_string() });
+    };
+    placed(folder, |staging| {
+        let names = functions.iter().map(|(name, _)| (*name).to_string()).collect();
+        Ok(Manifest { functions: names, ..fill(&bodies.iter().collect::<Vec<_>>(), first.options(), staging)? })
+    })
+}
+
+/// Fills a folder under another name, adds the manifest and renames it.
+fn placed(folder: &Path, fill: impl FnOnce(&Path) -> Result<Manifest, CompileError>) -> Result<Manifest, CompileError> {
     let fail = |source| CompileError::write(folder, source);
     let staging = Staging::beside(folder).map_err(fail)?;
     if folder.exists() {
         replaceable(folder)?;
     }
-    let manifest = match segments {
-        None => fill(body, options, staging.path())?,
-        Some(segments) => fill_segments(body, segments, options, staging.path())?,
-    };
+    let manifest = fill(staging.path())?;
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| CompileError::internal(error.to_string()))?;
     write_file(&staging.path().join(MANIFEST), text.as_bytes())?;
     staging.place().map_err(fail)?;
@@ -46,10 +84,10 @@ pub fn write(body: &Body, segments: Option<&Segments>, options: &CompileOptions,
 ///
 /// # Errors
 /// As [`write`].
-fn fill(body: &Body, options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
-    let mil = write_mil(body, options, folder, "")?;
+fn fill(functions: &[&Body], options: &CompileOptions, folder: &Path) -> Result<Manifest, CompileError> {
+    let mil = write_mil(functions, options, folder, "")?;
     let Ports { inputs, outputs, states } = ports(&mil.program);
-    Ok(Manifest { inputs, outputs, state: states, files: mil.files, ..manifest(body, options, mil.dialect) })
+    Ok(Manifest { inputs, outputs, state: states, files: mil.files, ..manifest(functions, options, mil.dialect) })
 }
 
 /// Writes each segment into a folder of its own.
@@ -63,7 +101,7 @@ fn fill_segments(body: &Body, segments: &Segments, options: &CompileOptions, fol
         fs::create_dir_all(&place).map_err(|source| CompileError::write(&place, source))?;
         match part.kind {
             SegmentKind::Mil => {
-                let mil = write_mil(&part.body, options, &place, &inside)?;
+                let mil = write_mil(&[&part.body], options, &place, &inside)?;
                 dialect = mil.dialect;
                 files.extend(mil.files);
             }
@@ -80,18 +118,18 @@ fn fill_segments(body: &Body, segments: &Segments, options: &CompileOptions, fol
         entries.push(SegmentEntry { kind: part.kind, inputs: part.inputs.clone() });
     }
     let results = segments.outputs.clone();
-    Ok(Manifest { inputs, outputs, segments: entries, results, files, ..manifest(body, options, dialect) })
+    Ok(Manifest { inputs, outputs, segments: entries, results, files, ..manifest(&[body], options, dialect) })
 }
 
 /// The operators that expand weights, each once; `none` where all are dense.
-fn compression(body: &Body) -> String {
-    let names: BTreeSet<&str> = body.operations.iter().map(|operation| operation.op.name).collect();
+fn compression(functions: &[&Body]) -> String {
+    let names: BTreeSet<&str> = functions.iter().flat_map(|body| &body.operations).map(|operation| operation.op.name).collect();
     let expanding: Vec<&str> = names.into_iter().filter(|name| name.starts_with("constexpr_")).collect();
     if expanding.is_empty() { "none".to_string() } else { expanding.join(", ") }
 }
 
 /// A manifest without ports and files.
-fn manifest(body: &Body, options: &CompileOptions, dialect: String) -> Manifest {
+fn manifest(functions: &[&Body], options: &CompileOptions, dialect: String) -> Manifest {
     Manifest {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_string(),
@@ -100,9 +138,10 @@ fn manifest(body: &Body, options: &CompileOptions, dialect: String) -> Manifest 
         inputs: Vec::new(),
         outputs: Vec::new(),
         state: Vec::new(),
-        compression: compression(body),
+        compression: compression(functions),
         segments: Vec::new(),
         results: Vec::new(),
+        functions: Vec::new(),
         files: Vec::new(),
     }
 }
@@ -115,10 +154,12 @@ struct Mil {
 }
 
 /// Writes a MIL program into a folder, which the manifest calls `inside`.
-fn write_mil(body: &Body, options: &CompileOptions, folder: &Path, inside: &str) -> Result<Mil, CompileError> {
+fn write_mil(functions: &[&Body], options: &CompileOptions, folder: &Path, inside: &str) -> Result<Mil, CompileError> {
     let mut weights = BlobFileWriter::create(folder.join(WEIGHTS)).map_err(blob)?;
     let emit_options = EmitOptions { dialect: options.dialect, ..EmitOptions::default() };
-    let program = aneforge_mil::emit(body, &emit_options, weights.blobs().map_err(blob)?)?;
+    let mut emitter = Emitter::new(emit_options, weights.blobs().map_err(blob)?);
+    functions.iter().try_for_each(|body| emitter.function(body))?;
+    let program = emitter.finish();
     let text = aneforge_mil::print(&program);
     write_file(&folder.join(TEXT), text.as_bytes())?;
     let (mut text_hash, mut weights_hash) = (FileHash::new(), FileHash::new());

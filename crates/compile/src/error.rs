@@ -33,6 +33,14 @@ pub enum CompileError {
         /// The name.
         name: String,
     },
+    /// A program that cannot be a function beside others.
+    #[error("function {name:?} {problem}")]
+    Function {
+        /// Its name.
+        name: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
     /// The target lacks something that the program needs.
     #[error("{op} {name:?} is {ty}: {rule} on {target}; {remedy}")]
     Limit {

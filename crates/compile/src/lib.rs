@@ -30,7 +30,7 @@ pub use manifest::{FileEntry, FileHash, Manifest, PortEntry, SCHEMA, SegmentEntr
 pub use notes::{Note, Notes};
 pub use pipeline::Timing;
 pub use rewrite::{Rewriter, rewrite};
-pub use segment::{Link, Move, Segment, SegmentKind, Segments};
+pub use segment::{Limits, Link, Move, Segment, SegmentKind, Segments};
 
 use aneforge_core::{Target, Tensor};
 use aneforge_mil::{Body, Dialect};
@@ -47,11 +47,13 @@ pub struct CompileOptions {
     pub dialect: Dialect,
     /// Format of the large weights; as they are where absent.
     pub compress: Option<compress::Format>,
+    /// What one program on the target may hold.
+    pub limits: Limits,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { target: Target::Generic, dialect: Dialect::Modern, compress: None }
+        Self { target: Target::Generic, dialect: Dialect::Modern, compress: None, limits: Limits::default() }
     }
 }
 
@@ -110,7 +112,7 @@ pub fn compile_body(body: Body, options: &CompileOptions) -> Result<Compiled, Co
     let context = pass::Context { target: &options.target };
     let (body, mut timings) = pipeline::run(body, &context, &mut notes)?;
     timings.splice(0..0, compression);
-    let segments = segment::segment(&body, &options.target)?;
+    let segments = segment::segment(&body, &options.target, &options.limits)?;
     Ok(Compiled { body, notes, weights, segments, timings, options: *options })
 }
 
@@ -122,6 +124,16 @@ impl Compiled {
     /// [`CompileError::Emit`] and [`CompileError::Write`].
     pub fn write(&self, folder: &Path) -> Result<Manifest, CompileError> {
         bundle::write(&self.body, self.segments.as_ref(), &self.options, folder)
+    }
+
+    /// Writes several programs as the functions of one bundle, whose weights stand in its file once: those that two of them share, too.
+    /// Devices load them one by one, by name.
+    ///
+    /// # Errors
+    /// [`CompileError::Function`] where a name cannot be a function's or is given twice, a program is in segments, or two were
+    /// compiled for different things; else as [`write`](Self::write).
+    pub fn write_functions(functions: &[(&str, &Self)], folder: &Path) -> Result<Manifest, CompileError> {
+        bundle::write_functions(functions, folder)
     }
 
     /// What it was compiled for.

@@ -33,6 +33,9 @@ pub struct Manifest {
     /// Where the outputs come from, where the program is in segments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<Link>,
+    /// Functions where there are several; inputs, outputs and states above are those of the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<String>,
     /// Files of the bundle with size and hash.
     pub files: Vec<FileEntry>,
 }

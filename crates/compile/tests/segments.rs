@@ -3,8 +3,8 @@
 
 use aneforge_compile::bundle::{MANIFEST, SEGMENTS};
 use aneforge_compile::segment::phases;
-use aneforge_compile::{CompileError, CompileOptions, Compiled, Manifest, Move, SegmentKind, compile};
-use aneforge_core::{DType, Graph, Tensor, sdpa};
+use aneforge_compile::{CompileError, CompileOptions, Compiled, Limits, Manifest, Move, SegmentKind, compile};
+use aneforge_core::{DType, Graph, HostArray, Tensor, sdpa};
 
 fn compiled(outputs: &[(&str, &Tensor)]) -> Compiled {
     compile(outputs, &CompileOptions::default()).expect("compiles")
@@ -233,4 +233,48 @@ impl Dice {
         self.0 ^= self.0 >> 27;
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
     }
+}
+
+/// Six products with weights of 128 bytes each, one behind the other.
+fn chain(graph: &Graph) -> Tensor {
+    let x = graph.input("x", DType::Fp16, &[1, 8]);
+    (0..6).fold(x, |x, step| {
+        let values: Vec<f32> = (0..64).map(|index| ((index * 7 + step) % 11) as f32 / 16.0 - 0.3).collect();
+        x.linear(&graph.constant(&HostArray::from_f32([8, 8], &values).expect("an array")), None).relu()
+    })
+}
+
+fn limited(outputs: &[(&str, &Tensor)], limits: Limits) -> Result<Compiled, CompileError> {
+    compile(outputs, &CompileOptions { limits, target: "m1".parse().expect("a target"), ..CompileOptions::default() })
+}
+
+#[test]
+fn a_program_with_more_weights_than_an_engine_takes_is_cut() {
+    let graph = Graph::new();
+    let y = chain(&graph);
+    let of = |bytes| limited(&[("y", &y)], Limits { weight_bytes: Some(bytes), operations: None });
+    assert!(of(6 * 192 + 64).expect("compiles").segments.is_none(), "the file's header, and a header with each weight");
+    for (bytes, parts) in [(3 * 192 + 64, 2), (2 * 192 + 64, 3), (300, 6)] {
+        let compiled = of(bytes).expect("compiles");
+        assert_eq!(kinds(&compiled), vec![Mil; parts], "{bytes}");
+        let own: Vec<usize> = compiled.segments.iter().flat_map(|s| &s.parts).map(|part| part.body.operations.len()).collect();
+        assert_eq!(own.iter().sum::<usize>(), compiled.body.operations.len(), "every operation once: {own:?}");
+    }
+    let error = of(100).expect_err("one weight is larger").to_string();
+    assert!(error.contains("room for 100 bytes of weights") && error.contains("compress the weight"), "{error}");
+}
+
+#[test]
+fn a_program_with_more_operations_than_the_limit_is_cut_where_fp16_goes_over() {
+    let graph = Graph::new();
+    let x = graph.input("x", DType::Fp16, &[1, 8]);
+    let y = x.exp().greater(&x).select(&x.tanh(), &x).relu();
+    let of = |operations| limited(&[("y", &y)], Limits { weight_bytes: None, operations: Some(operations) });
+    let whole = of(5).expect("compiles");
+    assert!(whole.segments.is_none(), "{:?}", whole.body.operations.len());
+    let compiled = of(4).expect("compiles");
+    for part in &compiled.segments.as_ref().expect("segments").parts {
+        assert!(part.body.inputs.iter().all(|&id| part.body.ty(id).dtype == DType::Fp16), "a mask crosses");
+    }
+    assert!(of(1).expect_err("a mask would cross").to_string().contains("room for 1 operations"));
 }

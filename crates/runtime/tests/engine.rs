@@ -3,7 +3,7 @@
 
 mod common;
 
-use aneforge_compile::{CompileOptions, compile};
+use aneforge_compile::{CompileOptions, Compiled, compile};
 use aneforge_core::{DType, Graph, HostArray, sdpa};
 use aneforge_runtime::ane::{AneOptions, AneRoute};
 use aneforge_runtime::{Device, DeviceError, Program, open};
@@ -255,4 +255,71 @@ fn nothing_lives_when_the_device_is_gone() {
         drop(executable);
         fake::assert_clean();
     }
+}
+
+/// Two functions on one weight of 4 kB, and the folder of their bundle.
+fn two_functions(engine: &Engine) -> std::path::PathBuf {
+    let graph = Graph::new();
+    let x = graph.input("x", DType::Fp16, &[4, 32]);
+    let values: Vec<f32> = (0..64 * 32).map(|index| ((index * 13) % 29) as f32 / 64.0 - 0.2).collect();
+    let product = x.linear(&graph.constant(&HostArray::from_f32([64, 32], &values).unwrap()), None);
+    let options = CompileOptions { target: engine.device.target(), ..CompileOptions::default() };
+    let plain = compile(&[("y", &product)], &options).unwrap();
+    let shares = compile(&[("y", &product.softmax(-1)), ("z", &product.relu())], &options).unwrap();
+    let folder = engine.cache.path().join("functions");
+    let manifest = Compiled::write_functions(&[("main", &plain), ("shares", &shares)], &folder).unwrap();
+    let weights = manifest.files.iter().find(|file| file.name == "weights.bin").unwrap().bytes;
+    assert!(weights < 2 * 4096, "the weight stands in the file once: {weights}");
+    let twice = Compiled::write_functions(&[("main", &plain), ("main", &plain)], &folder).unwrap_err().to_string();
+    assert!(twice.contains("given twice"), "{twice}");
+    folder
+}
+
+#[test]
+fn functions_of_one_bundle_share_its_weights_and_its_compilation() {
+    each(|engine| {
+        let folder = two_functions(engine);
+        let [plain, shares] = ["main", "shares"].map(|name| Arc::new(Program::open_function(&folder, name).unwrap()));
+        assert_eq!(Program::open(&folder).unwrap().body().outputs.len(), 1, "main is what is opened without a name");
+        let loaded = [engine.load(&plain), engine.load(&shares)];
+        for (program, own) in [&plain, &shares].into_iter().zip(&loaded) {
+            let drawn = inputs(program, 5, (-2.0, 2.0));
+            let emulated = engine.emulator().load(program).unwrap();
+            assert_eq!(outputs(own, &drawn), outputs(&emulated, &drawn), "{}", engine.device.name());
+            assert!(!own.report().engine.unwrap().translated);
+        }
+        if engine.device.name().contains("e5rt") {
+            assert_eq!(fake::counters()["compiles"], json!(1), "the second function was there");
+        }
+        let unknown = Program::open_function(&folder, "other").unwrap_err().to_string();
+        assert!(unknown.contains("other") && unknown.contains("shares"), "{unknown}");
+    });
+}
+
+#[test]
+fn a_program_with_too_many_weights_is_cut_when_it_is_loaded() {
+    for route in ROUTES {
+        // Room for one weight with its offset; in memory it stands there with more around it.
+        let weight_bytes = if route == AneRoute::E5rt { 800 } else { 1200 };
+        let options = AneOptions { route, weight_bytes, ..AneOptions::default() };
+        let engine = engine_with(json!({ "chip": "m1", "profile": "strict" }), options);
+        let graph = Graph::new();
+        let x = graph.input("x", DType::Fp16, &[2, 16]);
+        let y = (0..4).fold(x, |x, step| {
+            let values: Vec<f32> = (0..256).map(|index| ((index * 7 + step) % 13) as f32 / 32.0 - 0.2).collect();
+            x.linear(&graph.constant(&HostArray::from_f32([16, 16], &values).unwrap()), None).tanh()
+        });
+        let compiled = compile(&[("y", &y)], &CompileOptions::default()).unwrap();
+        let program = Arc::new(Program::from_body("chain", compiled.body));
+        let own = engine.load(&program);
+        assert_eq!(own.report().segments.len(), 4, "{}", engine.device.name());
+        let drawn = inputs(&program, 9, (-2.0, 2.0));
+        let emulated = engine.emulator().load(&engine.program(program.body().clone()).unwrap()).unwrap();
+        assert_eq!(outputs(&own, &drawn), outputs(&emulated, &drawn), "{}", engine.device.name());
+        // What was compiled for this engine stands as it is.
+        let whole = engine.program(program.body().clone()).unwrap();
+        let error = engine.device.load(&whole).map(drop).unwrap_err().to_string();
+        assert!(error.contains("bytes of weights"), "{error}");
+    }
+    assert_clean();
 }

@@ -255,3 +255,30 @@ fn another_build_of_the_system_compiles_anew() {
         works(&executable);
     }
 }
+
+/// What a framework does for long is given up after the time that the caller allows; the device goes on, and what the call gives in the
+/// end is dropped.
+#[test]
+fn a_call_that_does_not_return_is_given_up_and_the_device_goes_on() {
+    for route in ROUTES {
+        for (kind, step) in [("slow-compile", Step::Compile), ("slow-load", Step::Load)] {
+            let patience = Duration::from_millis(300);
+            let engine = engine_with(json!({}), AneOptions { route, patience, back_off: Duration::ZERO, ..AneOptions::default() });
+            faults(json!([{ "kind": kind, "ms": 1500 }]));
+            let start = Instant::now();
+            let error = engine.device.load(&doubled()).err().unwrap();
+            assert!(start.elapsed() < Duration::from_millis(1400), "{error}");
+            assert!(error.to_string().contains("has not returned for 0.3 s"), "{error}");
+            assert!(matches!(error, DeviceError::Ane(AneError::Silent { step: told, .. }) if told == step), "{step}");
+            faults(json!([]));
+            works(&engine.load(&doubled()));
+            // The call that was given up ends at last.
+            while start.elapsed() < Duration::from_secs(10) && fake::counters()["loaded_programs"] != json!(0)
+                || start.elapsed() < Duration::from_millis(1800)
+            {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            usable(&engine);
+        }
+    }
+}

@@ -7,6 +7,7 @@
 //! | `os-build` | `kern.osversion` answers another build | `text` |
 //! | `compile` | a compile fails | `text`, `code`, `domain` |
 //! | `slow-compile` | a compile takes `ms` longer | `ms` |
+//! | `slow-load` | a load takes `ms` longer | `ms` |
 //! | `load` | a load fails | `text`, `code`, `domain` |
 //! | `budget` | a compile answers as one past the budget of the process | |
 //! | `out-of-programs` | a load answers as one past the programs of the process | |

@@ -159,11 +159,12 @@ fn program(options: &Options) -> Result<Arc<Program>, Failure> {
         let compiled = aneforge::compile::compile_body(body, &CompileOptions::default())?;
         return compiled.into_program().map_err(|error| Failure::input(&error));
     }
-    options.selection.refuse(path)?;
+    let function = options.selection.of_bundle(path)?;
     if aneforge::io::bundle::check(path)?.is_text_edited {
         output::note("the program's text was edited after compiling");
     }
-    Ok(Arc::new(Program::open(path)?))
+    let program = function.map_or_else(|| Program::open(path), |function| Program::open_function(path, function));
+    Ok(Arc::new(program?))
 }
 
 /// A buffer for a result, or word that memory does not suffice for it.

@@ -1,13 +1,16 @@
-//! Cuts a program that uses native layers into segments: MIL programs and networks of native layers, run one after the other.
+//! Cuts a program that uses native layers, or holds more than an engine takes in one program, into segments: MIL programs and networks
+//! of native layers, run one after the other.
 //!
 //! As few segments as the dependencies allow: operations of one kind that can run next to each other share a segment. Transposes and
 //! reshapes at the edge of a network become the layout of its ports instead of segments of their own. Every operation runs in one
 //! segment, once.
 
+mod caps;
 mod cut;
 mod moves;
 mod plan;
 
+pub use caps::Limits;
 pub use plan::phases;
 
 use crate::CompileError;
@@ -88,12 +91,15 @@ impl Move {
     }
 }
 
-/// The segments of a program; `None` where no operation is a native layer: such a program stays whole.
+/// The segments of a program; `None` where no operation is a native layer and the limits are kept: such a program stays whole.
 ///
 /// # Errors
-/// [`CompileError::Limit`] where the target's chip lacks a layer, or a value of a type that no port has goes between segments.
-pub fn segment(body: &Body, target: &Target) -> Result<Option<Segments>, CompileError> {
-    if !body.operations.iter().any(|operation| aneforge_native::layer::of(operation.op).is_some()) {
+/// [`CompileError::Limit`] where the target's chip lacks a layer, a value of a type that no port has goes between segments, or one
+/// operation exceeds the limits.
+pub fn segment(body: &Body, target: &Target, limits: &Limits) -> Result<Option<Segments>, CompileError> {
+    let native = body.operations.iter().any(|operation| aneforge_native::layer::of(operation.op).is_some());
+    let plan = caps::divide(body, plan::plan(body), limits, target)?;
+    if !native && plan.native.len() < 2 {
         return Ok(None);
     }
     if let Some(state) = body.states.first() {
@@ -103,11 +109,11 @@ pub fn segment(body: &Body, target: &Target) -> Result<Option<Segments>, Compile
             ty: body.ty(state.input).to_string(),
             rule: "a program in segments keeps no state".to_string(),
             target: target.to_string(),
-            remedy: "make it an input and an output, or use operators of MIL in place of native layers",
+            remedy: "make it an input and an output, or use operators of MIL in place of native layers, and fewer or compressed weights",
         });
     }
     check_layers(body, target)?;
-    let segments = cut::cut(body, &plan::plan(body))?;
+    let segments = cut::cut(body, &plan)?;
     check_ports(&segments, target)?;
     Ok(Some(segments))
 }
@@ -148,7 +154,7 @@ fn check_ports(segments: &Segments, target: &Target) -> Result<(), CompileError>
                     ty: ty.to_string(),
                     rule: "values between segments are fp16".to_string(),
                     target: chip.product.to_string(),
-                    remedy: "cast it to fp16 before the native layer and back behind it",
+                    remedy: "cast it to fp16 before it leaves its segment and back behind that",
                 });
             }
         }

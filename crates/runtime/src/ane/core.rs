@@ -120,6 +120,7 @@ impl Core {
         let (device, program) = (self.device.clone(), self.program.clone());
         let error = match fault.kind {
             Kind::BackOff(remaining) => AneError::BackOff { device, program, reason: fault.text, remaining },
+            Kind::Silent(waited) => AneError::Silent { device, program, step: fault.step, waited },
             Kind::Spent(limit) => AneError::CompilationsSpent { limit },
             Kind::Symbols { kind, port } => AneError::Symbols { program, kind, port, known: fault.text },
             Kind::Refused => {

@@ -5,6 +5,7 @@
 use super::error::Step;
 use super::fault::{Fault, Kind};
 use super::kernel::Context;
+use super::patience::within;
 use super::policy::retry_once;
 use super::prepare::Part;
 use super::stats::Counts;
@@ -15,7 +16,7 @@ use aneforge_sys::SysError;
 use aneforge_sys::e5rt::{
     Buffer as PortBuffer, BufferKind, Compiler, Config, Library, Operation, OperationOptions, Options, Runtime, Stream,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -77,10 +78,12 @@ impl Program {
         if let Some(failure) = shared.back_off.check(key, Instant::now()) {
             return Err(Fault::kind(Step::Compile, Kind::BackOff(failure.remaining), failure.reason));
         }
-        let library = self.call_compiler(force).map(Arc::new).map_err(|error| {
-            let fault = Fault::of(Step::Compile, &error);
+        let (runtime, text, bundles) = (self.runtime.clone(), self.text.clone(), self.bundles.clone());
+        let call = move || compile(&runtime, &text, &bundles, force);
+        let compiled = within(self.context.options.patience, Step::Compile, call);
+        let compiled = compiled.and_then(|result| result.map_err(|error| Fault::of(Step::Compile, &error)));
+        let library = compiled.map(Arc::new).inspect_err(|fault| {
             shared.back_off.failed(key, fault.text.clone(), Instant::now() + self.context.options.back_off);
-            fault
         })?;
         shared.back_off.succeeded(key);
         Counts::add(&self.context.counts.compilations, 1);
@@ -88,17 +91,6 @@ impl Program {
         libraries.retain(|_, library| library.strong_count() > 0);
         libraries.insert(key.clone(), Arc::downgrade(&library));
         Ok(library)
-    }
-
-    fn call_compiler(&self, force: bool) -> Result<Library, SysError> {
-        let config = Config::new(&self.runtime, &self.bundles)?;
-        let mut compiler = Compiler::new(&config)?;
-        let mut options = Options::new(&self.runtime)?;
-        // The engine alone: with other units allowed, a program that the engine refuses runs there without a word.
-        options.set_devices(Options::ENGINE)?;
-        options.set_force_recompilation(force)?;
-        options.set_segmenter("graph")?;
-        compiler.compile(&self.text, &options)
     }
 
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Buffer, Fault> {
@@ -114,14 +106,16 @@ impl Program {
     /// Loads the function with these buffers at its ports.
     pub(crate) fn load(&self, inputs: &[Buffer], outputs: &[Buffer]) -> Result<Loaded, Fault> {
         let library = self.compile()?;
-        let (operation, second) = retry_once(|| self.operation(&library), |error| matches!(error, SysError::Code { .. }));
+        let (operation, second) =
+            retry_once(|| self.operation(&library), |error| matches!(error, LoadError::Refused(SysError::Code { .. })));
         let operation = match operation {
             Ok(operation) => {
                 Counts::add(&self.context.counts.retried_loads, usize::from(second));
                 operation
             }
             // The daemon may no longer have what it compiled: once more from the text.
-            Err(first) => {
+            Err(LoadError::Silent(fault)) => return Err(fault),
+            Err(LoadError::Refused(first)) => {
                 let fault = Fault::of(Step::Load, &first);
                 drop(library);
                 *self.library.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -136,11 +130,15 @@ impl Program {
         self.encode(operation, inputs, outputs).map_err(|error| Fault::of(Step::Bind, &error))
     }
 
-    fn operation(&self, library: &Library) -> Result<Operation, SysError> {
-        let mut options = OperationOptions::new(library.function(&self.function)?)?;
-        options.set_name(&self.function)?;
-        options.set_allocate_intermediate_buffers(true)?;
-        Operation::new(options)
+    fn operation(&self, library: &Arc<Library>) -> Result<Operation, LoadError> {
+        let (library, function) = (library.clone(), self.function.clone());
+        let call = move || {
+            let mut options = OperationOptions::new(library.function(&function)?)?;
+            options.set_name(&function)?;
+            options.set_allocate_intermediate_buffers(true)?;
+            Operation::new(options)
+        };
+        within(self.context.options.patience, Step::Load, call).map_err(LoadError::Silent)?.map_err(LoadError::Refused)
     }
 
     fn encode(&self, mut operation: Operation, inputs: &[Buffer], outputs: &[Buffer]) -> Result<Loaded, SysError> {
@@ -169,6 +167,23 @@ impl Program {
         *self.library.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.context.shared.libraries.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.context.key);
     }
+}
+
+/// Why an operation was not made.
+enum LoadError {
+    Refused(SysError),
+    Silent(Fault),
+}
+
+fn compile(runtime: &Arc<Runtime>, text: &Path, bundles: &Path, force: bool) -> Result<Library, SysError> {
+    let config = Config::new(runtime, bundles)?;
+    let mut compiler = Compiler::new(&config)?;
+    let mut options = Options::new(runtime)?;
+    // The engine alone: with other units allowed, a program that the engine refuses runs there without a word.
+    options.set_devices(Options::ENGINE)?;
+    options.set_force_recompilation(force)?;
+    options.set_segmenter("graph")?;
+    compiler.compile(text, &options)
 }
 
 impl Loaded {

@@ -107,6 +107,22 @@ pub enum AneError {
         /// Compilations of the process.
         limit: usize,
     },
+    /// A call of a framework does not return.
+    #[error(
+        "{step} {program} on {device} has not returned for {:.1} s; the call goes on and its memory stays taken: give it more time \
+         (AneOptions::patience), or end the process and start a new one",
+        waited.as_secs_f64()
+    )]
+    Silent {
+        /// Name of the device.
+        device: String,
+        /// Name of the program.
+        program: String,
+        /// What was done.
+        step: Step,
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// All places for loaded programs were taken by programs that executed.
     #[error("all {capacity} places for loaded programs are taken by programs that execute; wait for some of them to return")]
     AllBusy {

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     BackOff(std::time::Duration),
     /// The process has no compilations left.
     Spent(usize),
+    /// The call has not returned for so long.
+    Silent(std::time::Duration),
     /// The tables list no such port.
     Symbols { kind: &'static str, port: String },
 }

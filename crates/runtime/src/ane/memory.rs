@@ -7,7 +7,7 @@ use super::error::Step;
 use super::fault::{Fault, Kind};
 use super::kernel::{Context, Side};
 use super::model::{Model, Way};
-use super::policy::retry_once;
+use super::patience::within;
 use super::prepare::Part;
 use super::stats::Counts;
 use super::symbols::Symbols;
@@ -70,15 +70,19 @@ impl Program {
         }
         let mut model = Model::new(&self.engine, &self.way).map_err(|error| Fault::of(Step::Compile, &error))?;
         let kept = !self.context.options.force_recompilation && model.restore(&self.way);
-        let recalled = kept && model.load(&self.engine, quality).is_ok();
+        let mut recalled = false;
+        if kept {
+            (model, recalled) = self.loaded(model).map(|(model, result)| (model, result.is_ok()))?;
+        }
         if !recalled {
-            self.compile(&mut model, quality)?;
-            let (loaded, second) = retry_once(
-                || model.load(&self.engine, quality),
-                |error| matches!(error, SysError::Apple { .. } | SysError::Refused { .. }),
-            );
-            loaded.map_err(|error| Fault::of(Step::Load, &error))?;
-            Counts::add(&self.context.counts.retried_loads, usize::from(second));
+            model = self.compile(model, quality)?;
+            let mut result;
+            (model, result) = self.loaded(model)?;
+            if matches!(result, Err(SysError::Apple { .. } | SysError::Refused { .. })) {
+                (model, result) = self.loaded(model)?;
+                Counts::add(&self.context.counts.retried_loads, usize::from(result.is_ok()));
+            }
+            result.map_err(|error| Fault::of(Step::Load, &error))?;
         }
         Counts::add(&self.context.counts.loads, 1);
         if self.symbols.get().is_none() {
@@ -90,7 +94,17 @@ impl Program {
         Ok(Loaded { model, request: None, quality })
     }
 
-    fn compile(&self, model: &mut Model, quality: u32) -> Result<(), Fault> {
+    /// Loads a model, which comes back from the thread of the call with the framework's answer.
+    fn loaded(&self, mut model: Model) -> Result<(Model, Result<(), SysError>), Fault> {
+        let (engine, options) = (self.engine.clone(), &self.context.options);
+        let quality = options.quality_of_service;
+        within(options.patience, Step::Load, move || {
+            let result = model.load(&engine, quality);
+            (model, result)
+        })
+    }
+
+    fn compile(&self, mut model: Model, quality: u32) -> Result<Model, Fault> {
         let (shared, key) = (&self.context.shared, &self.context.key);
         if let Some(failure) = shared.back_off.check(key, Instant::now()) {
             return Err(Fault::kind(Step::Compile, Kind::BackOff(failure.remaining), failure.reason));
@@ -99,15 +113,22 @@ impl Program {
             let taken = shared.budget.take(self.context.options.compilations);
             taken.map_err(|used| Fault::kind(Step::Compile, Kind::Spent(used), "the process has no compilations left"))?;
         }
-        model.compile(&self.engine, &self.way, quality).map_err(|error| {
-            let fault = Fault::of(Step::Compile, &error);
+        let engine = self.engine.clone();
+        let called = within(self.context.options.patience, Step::Compile, move || {
+            let result = model.compile(&engine, quality);
+            (model, result)
+        });
+        let compiled = called.and_then(|(model, result)| match result {
+            Ok(()) => Ok(model),
+            Err(error) => Err(Fault::of(Step::Compile, &error)),
+        });
+        let model = compiled.inspect_err(|fault| {
             shared.back_off.failed(key, fault.text.clone(), Instant::now() + self.context.options.back_off);
-            fault
         })?;
         shared.back_off.succeeded(key);
         Counts::add(&self.context.counts.compilations, 1);
         model.keep(&self.way);
-        Ok(())
+        Ok(model)
     }
 
     /// Bytes that each port of a side needs, strides included.

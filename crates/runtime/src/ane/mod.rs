@@ -20,6 +20,7 @@ mod memory;
 mod model;
 mod options;
 mod packed;
+mod patience;
 mod policy;
 mod prepare;
 mod resident_state;

@@ -7,10 +7,11 @@ use aneforge_native::net;
 use aneforge_sys::SysError;
 use aneforge_sys::ane::{self, AppleNeuralEngine, Client, Descriptor, InMemoryModel, Request, Weights};
 use aneforge_sys::objc::{Data, Value};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a compilation leaves, with which a later load needs no compiler (maderix/ANE, pull request 22; Espresso).
 const KEPT: [&str; 2] = ["net.plist", "data"];
@@ -55,12 +56,32 @@ pub(crate) enum Model {
     Client(ane::Model, Client),
 }
 
-/// A folder of ours in the system's temporary folder.
+/// A folder of ours in the system's temporary folder. Models of the same program have the same one: it goes with the last of them.
 pub(crate) struct Folder(PathBuf);
+
+/// How many models use each folder.
+static FOLDERS: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
+
+impl Folder {
+    fn at(path: PathBuf) -> io::Result<Self> {
+        let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        fs::create_dir_all(&path)?;
+        *folders.entry(path.clone()).or_default() += 1;
+        Ok(Self(path))
+    }
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let users = folders.get_mut(&self.0).map(|users| {
+            *users -= 1;
+            *users
+        });
+        if users.is_none_or(|users| users == 0) {
+            folders.remove(&self.0);
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 }
 
@@ -122,12 +143,10 @@ impl Model {
             Err(SysError::Lacking { .. }) => std::env::temp_dir().join(model.hex_identifier()?),
             Err(error) => return Err(error),
         };
-        fs::create_dir_all(&path).map_err(|error| file_fault(&path, &error))?;
-        Ok(Folder(path))
+        Folder::at(path.clone()).map_err(|error| file_fault(&path, &error))
     }
 
-    pub(crate) fn compile(&mut self, engine: &Arc<AppleNeuralEngine>, way: &Way, quality: u32) -> Result<(), SysError> {
-        let _ = way;
+    pub(crate) fn compile(&mut self, engine: &Arc<AppleNeuralEngine>, quality: u32) -> Result<(), SysError> {
         match self {
             Self::Memory(model, _) => model.compile(quality, engine.no_options()),
             Self::Client(model, client) => client.compile(model, &engine.mil_options()?, quality),
@@ -197,4 +216,21 @@ fn copy(from: &Path, to: &Path) -> Result<(), SysError> {
 
 fn file_fault(path: &Path, error: &io::Error) -> SysError {
     SysError::Open { path: path.display().to_string(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::Folder;
+
+    #[test]
+    fn a_folder_goes_with_the_last_model_that_uses_it() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("hash");
+        let (first, second) = (Folder::at(path.clone()).unwrap(), Folder::at(path.clone()).unwrap());
+        drop(first);
+        assert!(path.exists(), "the other one reads it");
+        drop(second);
+        assert!(!path.exists());
+    }
 }

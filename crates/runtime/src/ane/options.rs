@@ -103,8 +103,15 @@ pub struct AneOptions {
     pub compilations: usize,
     /// How long a program whose compilation failed waits.
     pub back_off: Duration,
-    /// Most bytes of weights in one program.
+    /// How long a compilation or a load may take: the call is given up then, see [`AneError::Silent`](super::AneError::Silent). Minutes
+    /// are reported of compilations (ANE guide, arXiv 2606.22283, chapter 12). A command that never ends cannot be told from a long one
+    /// and has no limit: it holds the engine until the process ends.
+    pub patience: Duration,
+    /// Most bytes of weights in one program. A generic program with more is cut when it is loaded; one that was compiled for this engine
+    /// is an error.
     pub weight_bytes: u64,
+    /// Most operations in one program, where there is a limit: longer generic programs are cut when they are loaded.
+    pub operations: Option<usize>,
 }
 
 impl Default for AneOptions {
@@ -119,7 +126,9 @@ impl Default for AneOptions {
             loaded_programs: 120,
             compilations: 110,
             back_off: Duration::from_secs(15),
+            patience: Duration::from_secs(600),
             weight_bytes: 2 << 30,
+            operations: None,
         }
     }
 }

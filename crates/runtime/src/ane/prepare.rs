@@ -7,7 +7,7 @@ use super::resident_state::{Resident, as_ports};
 use crate::device::Ports;
 use crate::{DeviceError, Program};
 use aneforge_compile::bundle::SEGMENTS;
-use aneforge_compile::{CompileOptions, FileHash, Link, SegmentKind, compile_body};
+use aneforge_compile::{CompileOptions, FileHash, Limits, Link, SegmentKind, compile_body};
 use aneforge_core::Target;
 use aneforge_mil::{Body, Dialect};
 use aneforge_staging::Staging;
@@ -110,7 +110,8 @@ fn translate(ane: &Ane, program: &Program, folder: &Path) -> Result<(Program, Ve
         problem: error.to_string(),
     };
     let (body, states) = as_ports(program.body().clone());
-    let options = CompileOptions { target: engine, dialect: Dialect::Modern, ..CompileOptions::default() };
+    let limits = Limits { weight_bytes: Some(ane.options().weight_bytes), operations: ane.options().operations };
+    let options = CompileOptions { target: engine, dialect: Dialect::Modern, limits, ..CompileOptions::default() };
     let compiled = compile_body(body, &options).map_err(fail)?;
     let bundle = folder.join("bundle");
     compiled.write(&bundle).map_err(fail)?;

@@ -24,7 +24,7 @@ pub(crate) fn open(bundle: &Path, name: &str, manifest: &Manifest) -> Result<Pro
     for (index, entry) in manifest.segments.iter().enumerate() {
         let folder = bundle.join(SEGMENTS).join(index.to_string());
         let program = match entry.kind {
-            SegmentKind::Mil => Program::open_mil(&folder)?,
+            SegmentKind::Mil => Program::open_mil(&folder, None)?,
             SegmentKind::Native => {
                 let place = folder.join(aneforge_native::net::NET).display().to_string();
                 let read = aneforge_native::net::read(&folder);

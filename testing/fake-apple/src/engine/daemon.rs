@@ -7,7 +7,7 @@ use crate::{faults, settings};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a load answers that the daemon has no room for (ANE guide, arXiv 2606.22283, chapter 14).
 pub const FULL: &str = "GetANEFModel: must re-compile";
@@ -49,6 +49,9 @@ impl Place {
     /// # Errors
     /// What the daemon answers where there is none, or where a test injects a failure.
     pub fn take(route: Route) -> Result<Self, Fault> {
+        if let Some(entry) = faults::take_entry("slow-load") {
+            std::thread::sleep(Duration::from_millis(entry.ms.unwrap_or(0)));
+        }
         if let Some(entry) = faults::take_entry("load") {
             return Err(failure::injected(failure::load(route, 6, "Program load failure (0x20004)"), &entry));
         }
