@@ -55,6 +55,27 @@ fn on_fake(here: &std::path::Path, settings: &str, arguments: &[&str]) -> std::p
 }
 
 #[test]
+fn a_library_that_stands_in_for_nothing_is_named_with_the_reason() {
+    let here = tempfile::tempdir().unwrap();
+    let conform = ["conform", "--device", "fake:e5rt", "--filter", "relu6"];
+    let rubbish = here.path().join("rubbish.so");
+    std::fs::write(&rubbish, "no library").unwrap();
+    for (library, words) in
+        [(rubbish.as_path(), "rubbish.so"), (here.path(), "cannot open"), ("/nowhere.so".as_ref(), "No such file")]
+    {
+        let done = common::command(here.path(), &conform).env("ANEFORGE_FAKE_APPLE", library).output().unwrap();
+        let err = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(3) && err.contains(words) && !err.contains("dlopen failed"), "{err}");
+    }
+    // Settings that it does not understand are no reason to be another chip.
+    for settings in [r#"{"chip": "m99"}"#, r#"{"chip":"#, r#"{"frobnicate": 1}"#] {
+        let done = on_fake(here.path(), settings, &conform);
+        let err = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(3) && err.contains("FAKE_APPLE"), "{settings}: {err}");
+    }
+}
+
+#[test]
 fn an_engine_is_told_and_reported() {
     let here = tempfile::tempdir().unwrap();
     let told = on_fake(here.path(), r#"{"chip": "m2"}"#, &["doctor", "--json"]);

@@ -18,8 +18,11 @@ impl Library {
     pub(crate) fn open(path: &Path) -> Result<Self, SysError> {
         // SAFETY: the libraries are the system's own frameworks, or the one that the caller names to stand in for them; their
         // initialisers are as trustworthy as the caller holds them to be.
-        let inner = unsafe { libloading::Library::new(path) }
-            .map_err(|error| SysError::Open { path: path.display().to_string(), reason: error.to_string() })?;
+        let inner = unsafe { libloading::Library::new(path) }.map_err(|error| {
+            // The loader's own words stand in the cause.
+            let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            SysError::Open { path: path.display().to_string(), reason }
+        })?;
         Ok(Self { inner: Arc::new(std::mem::ManuallyDrop::new(inner)) })
     }
 

@@ -118,6 +118,14 @@ static CHIPS: [(&str, &str, &str); 16] = [
     ("m6", "Apple M6", "h18"),
 ];
 
+/// What is wrong with the environment's settings.
+static PROBLEM: OnceLock<String> = OnceLock::new();
+
+/// What is wrong with the settings of the environment, where something is: nobody should test another chip than the one asked for.
+pub fn problem() -> Option<&'static str> {
+    PROBLEM.get().map(String::as_str)
+}
+
 fn store() -> &'static RwLock<Arc<Settings>> {
     static STORE: OnceLock<RwLock<Arc<Settings>>> = OnceLock::new();
     STORE.get_or_init(|| {
@@ -125,6 +133,7 @@ fn store() -> &'static RwLock<Arc<Settings>> {
         let settings = if text.is_empty() { Ok(Settings::default()) } else { merged(&Settings::default(), &text) };
         let settings = settings.unwrap_or_else(|error| {
             crate::counters::violation(format!("FAKE_APPLE: {error}"));
+            let _ = PROBLEM.set(error);
             Settings::default()
         });
         crate::faults::arm(&settings.faults);

@@ -49,6 +49,7 @@ fn answer(name: &str) -> Option<Vec<u8>> {
         "hw.machine" => "arm64".to_string(),
         // Reported models are of machines that have the chip; one per generation is enough for a fake.
         "hw.model" => "Mac99,1".to_string(),
+        "machdep.cpu.brand_string" if settings::problem().is_some() => format!("FAKE_APPLE, {}", settings::problem()?),
         "machdep.cpu.brand_string" => settings.chip().map_or("Apple", |chip| chip.0).to_string(),
         _ => return None,
     };

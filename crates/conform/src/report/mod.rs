@@ -232,7 +232,7 @@ impl OperatorResult {
             outcome: uses.iter().map(|result| result.outcome).max().unwrap_or(Outcome::Unsupported),
             totals,
             worst_error: errors.filter(|error| error.is_finite()).fold(0.0, f64::max),
-            micros: uses.iter().map(|result| result.micros).sum(),
+            micros: uses.iter().map(|result| result.micros).fold(0.0, |sum, micros| sum + micros),
             claim,
             uses,
         }
