@@ -81,7 +81,7 @@ impl Compression {
         let device = open("cpu")?;
         match format.as_str() {
             "auto" => {
-                let samples = self.samples(&body, samples)?;
+                let samples = samples.read(&body, self.calibration.as_deref())?;
                 let chosen = automatic(&body, target, &samples, self.cosine, device.as_ref()).map_err(failure)?;
                 notes.begin("compress");
                 for weight in &chosen.weights {
@@ -91,7 +91,7 @@ impl Compression {
                 Ok(done(chosen.body, chosen.weights, Some(chosen.quality), notes))
             }
             "w8a8" => {
-                let samples = self.samples(&body, samples)?;
+                let samples = samples.read(&body, self.calibration.as_deref())?;
                 let made = quantise_activations(&body, &samples, device.as_ref()).map_err(failure)?;
                 notes.begin("compress");
                 made.weights.iter().for_each(|weight| notes.applied(&weight.weight, weight.text()));
@@ -106,16 +106,22 @@ impl Compression {
                 })?;
                 let (changed, weights) = compress_for(&body, format, target, &mut notes)?;
                 let measured = match &self.calibration {
-                    Some(_) => Some(quality(&body, &changed, &self.samples(&body, samples)?, device.as_ref()).map_err(failure)?),
+                    Some(_) => Some(
+                        quality(&body, &changed, &samples.read(&body, self.calibration.as_deref())?, device.as_ref())
+                            .map_err(failure)?,
+                    ),
                     None => None,
                 };
                 Ok(done(changed, weights, measured, notes))
             }
         }
     }
+}
 
-    fn samples(&self, body: &Body, samples: &Samples) -> Result<Calibration, Failure> {
-        let given = match (samples, &self.calibration) {
+impl Samples {
+    /// The samples: given ones where there is a file or folder of them, made-up ones otherwise.
+    pub fn read(&self, body: &Body, given: Option<&Path>) -> Result<Calibration, Failure> {
+        let given = match (self, given) {
             (Samples::Texts { folder, batch, tokens }, file) => {
                 let read = match file {
                     Some(file) => std::fs::read_to_string(file)

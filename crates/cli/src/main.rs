@@ -7,6 +7,7 @@
 mod commands;
 mod compression;
 mod failure;
+mod model;
 mod output;
 mod package;
 mod progress;
@@ -28,6 +29,8 @@ enum Name {
     Embed(commands::embed::Options),
     Run(commands::run::Options),
     Compile(commands::compile::Options),
+    Check(commands::check::Options),
+    Estimate(commands::estimate::Options),
     Inspect(commands::inspect::Options),
     Ops(commands::ops::Options),
     Chips(commands::chips::Options),
@@ -55,6 +58,8 @@ fn main() -> ExitCode {
         Name::Embed(options) => commands::embed::run(options),
         Name::Run(options) => commands::run::run(options),
         Name::Compile(options) => commands::compile::run(options),
+        Name::Check(options) => commands::check::run(options),
+        Name::Estimate(options) => commands::estimate::run(options),
         Name::Inspect(options) => commands::inspect::run(options),
         Name::Ops(options) => commands::ops::run(options),
         Name::Chips(options) => commands::chips::run(options),

@@ -37,7 +37,9 @@ fn wrong_usage_ends_with_2_and_help_with_0() {
     expect(2, here.path(), &["frobnicate"]);
     expect(2, here.path(), &["run"]);
     let (out, _) = expect(0, here.path(), &["--help"]);
-    for name in ["embed", "run", "compile", "inspect", "ops", "devices", "doctor", "conform", "fingerprint"] {
+    for name in
+        ["embed", "run", "compile", "check", "estimate", "inspect", "ops", "chips", "devices", "doctor", "conform", "fingerprint"]
+    {
         assert!(out.contains(name), "{name} in {out}");
     }
 }

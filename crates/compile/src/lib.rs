@@ -15,6 +15,7 @@
 
 pub mod bundle;
 pub mod canonicalise;
+pub mod check;
 pub mod compress;
 mod error;
 mod legalise;

@@ -104,20 +104,37 @@ pub fn energy_errors<'a>(latency: &[f64], theta: &[f64], rail: Rail, rows: impl 
     errors
 }
 
+/// A fit without the rows of a fold.
+pub struct Fold<'a> {
+    /// Its parameters.
+    pub theta: Vec<f64>,
+    /// Places of the rows held out.
+    pub out: Vec<usize>,
+    /// The rows fitted.
+    pub kept: Vec<&'a Measurement>,
+}
+
+/// One fit for each fold, from `start` on.
+pub fn held_out_fits<'a>(rows: &'a [Row], start: &[f64]) -> Vec<Fold<'a>> {
+    let fold_of = folds(rows);
+    let without = |fold: usize| {
+        let (out, kept): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(|&at| fold_of[at] == fold);
+        let kept: Vec<&Measurement> = kept.into_iter().map(|at| &rows[at].measurement).collect();
+        Fold { theta: fit::latency(&kept, LAYOUT, Some(start), ROUNDS.1), out, kept }
+    };
+    (0..FOLDS).map(without).collect()
+}
+
 /// All errors. `start` are the parameters of the fit to all rows: the folds start there, the chips left out do not.
 pub fn evaluate(rows: &[Row], start: &[f64]) -> Evaluation {
     let rails = [Rail::Package, Rail::Engine];
-    let fold_of = folds(rows);
     let mut held_out = Errors::default();
     let mut energy_held_out = [Errors::default(), Errors::default()];
-    for fold in 0..FOLDS {
-        let (out, kept): (Vec<_>, Vec<_>) = rows.iter().zip(&fold_of).partition(|(_, at)| **at == fold);
-        let kept: Vec<&Measurement> = kept.iter().map(|(row, _)| &row.measurement).collect();
-        let theta = fit::latency(&kept, LAYOUT, Some(start), ROUNDS.1);
-        held_out.0.extend(latency_errors(&theta, out.iter().map(|(row, _)| &row.measurement)).0);
+    for Fold { theta, out, kept } in held_out_fits(rows, start) {
+        held_out.0.extend(latency_errors(&theta, out.iter().map(|&at| &rows[at].measurement)).0);
         for (rail, errors) in rails.into_iter().zip(&mut energy_held_out) {
             let energies = fit::energy(&kept, LAYOUT, &theta, rail);
-            errors.0.extend(energy_errors(&theta, &energies, rail, out.iter().map(|(row, _)| &row.measurement)).0);
+            errors.0.extend(energy_errors(&theta, &energies, rail, out.iter().map(|&at| &rows[at].measurement)).0);
         }
     }
     let mut blind = Vec::new();

@@ -37,7 +37,8 @@ pub enum Job {
         #[arg(long)]
         quick: bool,
     },
-    /// Print the rows as JSON lines with what the model predicts, for comparisons.
+    /// Print the rows as JSON lines with what the model predicts, fitted with and without them: testing/python/upstream_estimate.py sets
+    /// the Python package's estimates beside them.
     Rows {
         /// The measurements.
         #[arg(long)]

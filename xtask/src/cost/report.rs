@@ -193,8 +193,14 @@ fn compare(path: &str, a: &serde_json::Value, b: &serde_json::Value, lines: &mut
 pub fn rows(data: &Path) -> Result<String, Error> {
     let table = rows::read(data)?;
     let latency = Coefficients::committed()?.latency()?;
+    let mut held_out = vec![f64::NAN; table.rows.len()];
+    for fold in evaluate::held_out_fits(&table.rows, &latency) {
+        for at in fold.out {
+            held_out[at] = fit::predict(&fold.theta, LAYOUT, &table.rows[at].measurement).total_ms();
+        }
+    }
     let mut text = String::new();
-    for row in &table.rows {
+    for (row, held_out) in table.rows.iter().zip(held_out) {
         let predicted = fit::predict(&latency, LAYOUT, &row.measurement);
         let line = serde_json::json!({
             "machine": MACHINES[row.measurement.machine].name,
@@ -205,6 +211,7 @@ pub fn rows(data: &Path) -> Result<String, Error> {
             "source": row.source,
             "measured_ms": row.measurement.latency_ms,
             "predicted_ms": predicted.total_ms(),
+            "held_out_ms": held_out,
         });
         text.push_str(&format!("{line}\n"));
     }
