@@ -51,6 +51,18 @@ pub enum CheckpointError {
         /// What differs.
         problem: String,
     },
+    /// The state is no checkpoint to return to.
+    #[error("checkpoint {path} is not written: state {state:?} holds {value} at element {index}")]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The state.
+        state: String,
+        /// Place of the value.
+        index: usize,
+        /// The value.
+        value: f32,
+    },
     /// The trainer's state cannot be read or written.
     #[error(transparent)]
     Trainer(#[from] crate::NnError),
@@ -77,11 +89,19 @@ impl ResidentTrainer {
     /// `path` is the old checkpoint or the new one. States are fp16 tensors under their names; frozen parameters are fp32.
     ///
     /// # Errors
-    /// [`CheckpointError::File`], for example on a full disk: a checkpoint at `path` is then as it was.
+    /// [`CheckpointError::File`], for example on a full disk, and [`CheckpointError::NotFinite`] where the state holds what is no
+    /// number: a checkpoint at `path` is then as it was.
     pub fn save(&mut self, path: &Path, parameters: &Parameters, progress: &Progress) -> Result<(), CheckpointError> {
         let names: Vec<String> = self.slot_names().map(str::to_string).collect();
         let mut arrays =
             names.into_iter().map(|name| self.slot(&name).map(|array| (name, array))).collect::<Result<Vec<_>, _>>()?;
+        for (state, array) in &arrays {
+            let values = array.to_f32();
+            if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+                let (path, state, value) = (path.to_path_buf(), state.clone(), values[index]);
+                return Err(CheckpointError::NotFinite { path, state, index, value });
+            }
+        }
         for entry in parameters.entries().iter().filter(|entry| !entry.is_trainable() && !entry.is_statistic()) {
             let array = HostArray::from_f32(entry.shape(), entry.values()).map_err(crate::NnError::from)?;
             arrays.push((entry.name().to_string(), array));
@@ -100,6 +120,15 @@ impl ResidentTrainer {
         let metadata: HashMap<String, String> = metadata.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
         let bytes = serialize(views, Some(metadata)).map_err(|error| foreign(error.to_string()))?;
         write_whole(path, &bytes)
+    }
+
+    /// What the run kept beside the trainer's state, without putting that on a device.
+    ///
+    /// # Errors
+    /// As [`Self::resume`].
+    pub fn progress(path: &Path) -> Result<Progress, CheckpointError> {
+        let bytes = fs::read(path).map_err(file("read", path))?;
+        Ok(open(path, &bytes)?.0.progress)
     }
 
     /// Puts a checkpoint's state on the device and gives what the run kept beside it. The trainer is left as it was where the

@@ -4,11 +4,11 @@ use crate::clip::CEILING;
 use crate::loaded::Loaded;
 use crate::optimizer::MOMENT_SCALE;
 use crate::state::Slots;
-use crate::step::{self, DataPort, Model, SCALE, Step, keep};
+use crate::step::{self, DataPort, SCALE, Step, keep};
 use crate::trainer::{check_batches, give_up};
-use crate::{LossScale, NnError, Parameter, Parameters, Recipe, StepReport, Traffic};
+use crate::training::ports_for;
+use crate::{LossScale, NnError, Parameter, Parameters, Recipe, StepReport, Traffic, Training};
 use aneforge_core::{Array, Body, DType, Graph, HostArray, LowerOptions, Target, TensorType, evaluate, lower_with};
-use aneforge_runtime::Device;
 use half::f16;
 
 /// A trainer that reads gradients from the device, updates in f64 by the same graph that a
@@ -42,25 +42,17 @@ enum Input {
 }
 
 impl HostTrainer {
-    /// Builds, compiles and loads forward and backward passes of a model for a device, and builds the update.
-    ///
-    /// # Errors
-    /// [`NnError::Setting`] for a recipe that unrolls several steps; what [`Step::build`], the compiler and the device report.
-    pub fn new(
-        parameters: &Parameters,
-        recipe: &Recipe,
-        ports: &[DataPort],
-        model: &Model<'_>,
-        device: &dyn Device,
-        target: Target,
-    ) -> Result<Self, NnError> {
+    /// Builds, compiles and loads forward and backward passes, and builds the update.
+    pub(crate) fn new(training: &Training<'_>) -> Result<Self, NnError> {
+        let &Training { parameters, recipe, ports, model, device, .. } = training;
         if recipe.unroll != 1 {
             let rule = "an optimizer on the host makes one step a call: leave it at 1";
             return Err(NnError::Setting { what: "unroll", got: recipe.unroll.to_string(), rule });
         }
-        let (step, sums) = Step::build_gradients(parameters, recipe, ports, model)?;
+        let target = training.target();
+        let (step, sums) = Step::build_gradients(parameters, recipe, &ports_for(ports, target)?, model)?;
         let more: Vec<_> = sums.iter().enumerate().map(|(index, (_, sum))| (format!("gradient.{index}"), sum.clone())).collect();
-        let loaded = Loaded::new(&step, &more, false, device, target)?;
+        let loaded = Loaded::new(&step, &more, false, device.as_ref(), target)?;
 
         let graph = Graph::new();
         let gradients: Vec<Parameter> = sums.iter().map(|(parameter, _)| *parameter).collect();

@@ -33,8 +33,8 @@
 //! # Training
 //!
 //! ```
-//! use aneforge_core::{HostArray, Target, Tensor};
-//! use aneforge_nn::{DataPort, Linear, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, ResidentTrainer, loss};
+//! use aneforge_core::{HostArray, Tensor};
+//! use aneforge_nn::{DataPort, Linear, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, Training, loss};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut parameters = Parameters::new(42);
@@ -43,7 +43,10 @@
 //! let objective = |pass: &Pass, batch: &[Tensor]| Outcome::from(loss::cross_entropy(&model.apply(pass, &batch[0]), &batch[1], 0.0));
 //! let device = aneforge_runtime::open("cpu")?;
 //! let recipe = Recipe::new(Optimizer::adam(), 0.1);
-//! let mut trainer = ResidentTrainer::new(&parameters, &recipe, &ports, &objective, device.as_ref(), Target::Generic)?;
+//! let training = Training {
+//!     parameters: &parameters, recipe: &recipe, ports: &ports, model: &objective, device: &device, target: None,
+//! };
+//! let mut trainer = training.resident()?;
 //! let points = HostArray::fp16_from_f32([4, 2], &[1.0, 0.5, -1.0, 0.25, 2.0, -1.0, -0.5, 1.0])?;
 //! let sides = HostArray::from_i32([4], &[1, 0, 1, 0])?;
 //! let losses = (0..20).map(|_| Ok(trainer.step(&[points.clone(), sides.clone()])?[0].loss)).collect::<Result<Vec<f32>, NnError>>()?;
@@ -59,6 +62,7 @@ mod checkpoint;
 mod clip;
 mod detach;
 mod error;
+mod evaluator;
 mod hazard;
 mod host;
 mod initialise;
@@ -76,11 +80,13 @@ mod schedule;
 pub mod state;
 mod step;
 mod trainer;
+mod training;
 
 pub use checkpoint::{CheckpointError, Progress};
 pub use clip::{are_numbers, clip_by_norm};
 pub use detach::{DETACH, detach};
 pub use error::NnError;
+pub use evaluator::{Evaluator, Forward};
 pub use hazard::{Hazard, HazardKind, hazards};
 pub use host::HostTrainer;
 pub use initialise::{Initialiser, RELU_GAIN};
@@ -96,3 +102,4 @@ pub use sampler::Sampler;
 pub use schedule::Schedule;
 pub use step::{DataPort, Model, Outcome, Step};
 pub use trainer::{ResidentTrainer, StepReport, Traffic};
+pub use training::Training;

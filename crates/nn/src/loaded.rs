@@ -1,6 +1,7 @@
 //! A step's program on a device, with its buffers by role.
 
 use crate::step::Step;
+use crate::training::bytes_for;
 use crate::{NnError, Traffic};
 use aneforge_compile::{CompileOptions, compile_body};
 use aneforge_core::{DType, HostArray, LowerOptions, Target, Tensor, lower_with};
@@ -8,12 +9,25 @@ use aneforge_runtime::{Bound, Buffer, Device, Program};
 use half::f16;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
+
+/// Compiles outputs of a graph and loads them with buffers. All inputs stay ports, in the order in which they were made: some serve
+/// only what a recipe leaves out.
+pub(crate) fn bind(outputs: &[(String, Tensor)], device: &dyn Device, target: Target) -> Result<Box<dyn Bound>, NnError> {
+    let body = lower_with(outputs, LowerOptions { target, keep_unused_inputs: true })?;
+    let compiled = compile_body(body, &CompileOptions { target, ..CompileOptions::default() })?;
+    let folder = tempfile::Builder::new().prefix("aneforge-").tempdir().map_err(NnError::Folder)?;
+    compiled.write(&folder.path().join("step"))?;
+    let program = Arc::new(Program::open(folder.path().join("step"))?);
+    Ok(device.load(&program)?.bind()?)
+}
 
 /// A loaded step.
 pub(crate) struct Loaded {
     bound: Box<dyn Bound>,
     pub(crate) rates: Vec<Buffer>,
     pub(crate) data: Vec<Buffer>,
+    data_types: Vec<DType>,
     slots: Vec<Slot>,
     places: HashMap<String, usize>,
     reports: Vec<(String, Buffer)>,
@@ -43,13 +57,7 @@ impl Loaded {
         let changed = step.slots.all().iter().filter(|slot| slot.is_changed());
         let changed = changed.map(|slot| (format!("{}.next", slot.name), slot.current.clone()));
         let outputs: Vec<(String, Tensor)> = step.reports.iter().cloned().chain(more.iter().cloned()).chain(changed).collect();
-        // All inputs stay ports, in the order in which they were made: some serve only what a recipe leaves out.
-        let body = lower_with(&outputs, LowerOptions { target, keep_unused_inputs: true })?;
-        let compiled = compile_body(body, &CompileOptions { target, ..CompileOptions::default() })?;
-        let folder = tempfile::Builder::new().prefix("aneforge-").tempdir().map_err(NnError::Folder)?;
-        compiled.write(&folder.path().join("step"))?;
-        let program = Arc::new(Program::open(folder.path().join("step"))?);
-        let mut bound = device.load(&program)?.bind()?;
+        let mut bound = bind(&outputs, device, target)?;
 
         let inputs = step.slots.graph().inputs();
         let memory = |bound: &dyn Bound, tensor: &Tensor| -> Result<Buffer, NnError> {
@@ -59,6 +67,7 @@ impl Loaded {
         };
         let all = |tensors: &[Tensor]| tensors.iter().map(|tensor| memory(bound.as_ref(), tensor)).collect::<Result<Vec<_>, _>>();
         let (rates, data) = (all(&step.rates)?, all(&step.data)?);
+        let data_types = step.data.iter().map(Tensor::dtype).collect::<Result<_, _>>()?;
         let mut outputs = 0..bound.outputs().len();
         let mut output = || outputs.next().unwrap_or(usize::MAX);
         let reports = step.reports.iter().map(|(name, _)| Ok((name.clone(), bound.output(output())?.clone())));
@@ -82,7 +91,7 @@ impl Loaded {
             slots.push(Slot { name: slot.name.clone(), initial: slot.initial.clone(), buffer, next });
         }
         let places = slots.iter().enumerate().map(|(index, slot)| (slot.name.clone(), index)).collect();
-        let mut loaded = Self { bound, rates, data, slots, places, reports, more: extra, traffic: Traffic::default() };
+        let mut loaded = Self { bound, rates, data, data_types, slots, places, reports, more: extra, traffic: Traffic::default() };
         for index in 0..loaded.slots.len() {
             let initial = loaded.slots[index].initial.bytes().to_vec();
             loaded.write(index, &initial)?;
@@ -91,9 +100,10 @@ impl Loaded {
     }
 
     pub(crate) fn write_data(&mut self, batches: &[HostArray]) -> Result<(), NnError> {
-        for (array, buffer) in batches.iter().zip(&self.data) {
-            buffer.write(0, array.bytes())?;
-            self.traffic.data_bytes += array.bytes().len() as u64;
+        for ((array, buffer), &dtype) in batches.iter().zip(&self.data).zip(&self.data_types) {
+            let bytes = bytes_for(array, dtype)?;
+            buffer.write(0, &bytes)?;
+            self.traffic.data_bytes += bytes.len() as u64;
         }
         Ok(())
     }
@@ -107,7 +117,9 @@ impl Loaded {
     }
 
     pub(crate) fn execute(&mut self) -> Result<(), NnError> {
+        let start = Instant::now();
         self.bound.execute()?;
+        self.traffic.device_time += start.elapsed();
         self.traffic.dispatches += 1;
         Ok(())
     }
@@ -157,6 +169,11 @@ impl Loaded {
         next.read(0, array.bytes_mut())?;
         self.traffic.state_bytes += array.bytes().len() as u64;
         Ok(Some(array))
+    }
+
+    /// The memory of a slot.
+    pub(crate) fn buffer(&self, name: &str) -> Result<Buffer, NnError> {
+        Ok(self.slots[self.place(name)?].buffer.clone())
     }
 
     pub(crate) fn slot_type(&self, name: &str) -> Result<&aneforge_core::TensorType, NnError> {

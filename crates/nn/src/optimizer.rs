@@ -13,7 +13,8 @@
 //! `r' - r = c (a - r) (a + r) / (r' + r)`
 //!
 //! exactly. That difference is far below fp16's step at `r` (half of 0.001 of it where a = 0), so `r` is a pair as well; the `r'` in the
-//! denominator, which needs no more than fp16, is computed from `r` and `a` divided by the larger of both, so no square underflows.
+//! denominator, which needs no more than fp16, is computed from `r` and `a` divided by the larger of both, so no square underflows and
+//! no divisor is so small that its reciprocal is infinite.
 
 use crate::NnError;
 use crate::pair::{LOW, Pair};
@@ -29,8 +30,9 @@ pub const MOMENT_SCALE: f64 = 1024.0;
 const ROOT_LOW: f64 = 32.0;
 /// The smallest normal number of fp16.
 pub(crate) const SMALLEST_NORMAL: f64 = 1.0 / 16384.0;
-/// The smallest number of fp16.
-const SMALLEST: f64 = 1.0 / 16_777_216.0;
+/// The smallest number that is divided by. Where a quotient is written as a product with the reciprocal, as in models in memory, the
+/// reciprocal of a smaller one may be infinite. At the moments' scale it is a gradient of 3e-8.
+const SMALLEST_DIVISOR: f64 = 1.0 / 32768.0;
 
 /// A rule by which gradients change parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -261,10 +263,11 @@ fn adam(
     let root = Pair::with_factor(slots, &format!("{name}.second_moment_root"), shape, Some(ROOT_LOW), zeros)?;
     let (old, size, goes) = (root.value(slots), gradient.abs(), 1.0 - betas.1);
     let larger = old.maximum(&size).maximum(&size.constant_like(SMALLEST_NORMAL));
-    let (old_part, new_part) = (old.real_div(&larger).square(), size.real_div(&larger).square());
-    let next = larger.mul(&old_part.muls(1.0 - goes).add(&new_part.muls(goes)).sqrt());
-    let sum = next.add(&old).maximum(&size.constant_like(SMALLEST));
-    let ratio = size.add(&old).real_div(&sum);
+    // Both over the larger one: what is divided by next is of the size of 1 or nothing at all.
+    let (old_part, new_part) = (old.real_div(&larger), size.real_div(&larger));
+    let next_part = old_part.square().muls(1.0 - goes).add(&new_part.square().muls(goes)).sqrt();
+    let sum = next_part.add(&old_part).maximum(&size.constant_like(SMALLEST_DIVISOR));
+    let ratio = new_part.add(&old_part).real_div(&sum);
     root.add(slots, &size.sub(&old).mul(&ratio.muls(goes * ROOT_LOW)));
 
     let correction = |slots: &mut Slots, name: &str| -> Result<Tensor, NnError> {
@@ -273,6 +276,7 @@ fn adam(
     };
     let (by_first, by_second) = (correction(slots, "correction.first")?, correction(slots, "correction.second")?.sqrt());
     let size = root.value(slots).real_div(&by_second).adds(epsilon * MOMENT_SCALE);
+    let size = size.maximum(&size.constant_like(SMALLEST_DIVISOR));
     Ok(first.real_div(&size).real_div(&by_first))
 }
 

@@ -84,6 +84,11 @@ impl Recipe {
         self.accumulate * self.unroll
     }
 
+    /// The learning rate of a step, counted from 0, for parameters without a group.
+    pub fn rate_at(&self, step: u64) -> f64 {
+        self.rate * self.schedule.factor(step)
+    }
+
     /// The loss scale before the first step.
     pub(crate) fn first_scale(&self) -> f64 {
         match self.loss_scale {
@@ -107,7 +112,7 @@ impl Recipe {
 
     /// Learning rates at a step, times the optimizer's factor: the default group's first, then the groups'.
     pub(crate) fn rates(&self, step: u64) -> Vec<f64> {
-        let rate = self.rate * self.schedule.factor(step) * self.optimizer.rate_scale();
+        let rate = self.rate_at(step) * self.optimizer.rate_scale();
         std::iter::once(rate).chain(self.groups.iter().map(|group| rate * group.rate)).collect()
     }
 

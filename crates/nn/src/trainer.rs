@@ -2,10 +2,13 @@
 
 use crate::loaded::Loaded;
 use crate::pair::LOW;
-use crate::step::{DataPort, Kept, Model, Step};
-use crate::{LossScale, NnError, Parameters, Recipe};
+use crate::step::{DataPort, Kept, Step};
+use crate::training::ports_for;
+use crate::{LossScale, NnError, Parameters, Recipe, Training};
 use aneforge_core::{DType, HostArray, Target};
 use aneforge_runtime::Device;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Steps skipped in a row at the smallest loss scale, or at a fixed one, after which training has failed.
 const MOST_SKIPPED: u32 = 8;
@@ -34,6 +37,8 @@ pub struct Traffic {
     pub report_bytes: u64,
     /// Bytes of state read or written.
     pub state_bytes: u64,
+    /// Time that the device took for the dispatches.
+    pub device_time: Duration,
 }
 
 /// A trainer whose weights, moments and loss scale stay on the device.
@@ -46,30 +51,23 @@ pub struct Traffic {
 pub struct ResidentTrainer {
     recipe: Recipe,
     ports: Vec<DataPort>,
-    loaded: Loaded,
-    weights: Vec<Kept>,
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) target: Target,
+    pub(crate) loaded: Loaded,
+    pub(crate) weights: Vec<Kept>,
     steps: u64,
     skipped: u32,
 }
 
 impl ResidentTrainer {
-    /// Builds, compiles and loads the step of a model for a device, and puts the parameters there.
-    ///
-    /// `target` is what the program is compiled for: the device's chip, or [`Target::Generic`].
-    ///
-    /// # Errors
-    /// What [`Step::build`], the compiler and the device report.
-    pub fn new(
-        parameters: &Parameters,
-        recipe: &Recipe,
-        ports: &[DataPort],
-        model: &Model<'_>,
-        device: &dyn Device,
-        target: Target,
-    ) -> Result<Self, NnError> {
-        let step = Step::build(parameters, recipe, ports, model)?;
-        let loaded = Loaded::new(&step, &[], true, device, target)?;
-        Ok(Self { recipe: recipe.clone(), ports: ports.to_vec(), loaded, weights: step.weights, steps: 0, skipped: 0 })
+    /// Builds, compiles and loads the step, and puts the parameters on the device.
+    pub(crate) fn new(training: &Training<'_>) -> Result<Self, NnError> {
+        let Training { parameters, recipe, ports, model, device, .. } = training;
+        let target = training.target();
+        let step = Step::build(parameters, recipe, &ports_for(ports, target)?, model)?;
+        let loaded = Loaded::new(&step, &[], true, device.as_ref(), target)?;
+        let (recipe, ports, device, weights) = ((*recipe).clone(), ports.to_vec(), Arc::clone(device), step.weights);
+        Ok(Self { recipe, ports, device, target, loaded, weights, steps: 0, skipped: 0 })
     }
 
     /// Takes the batches of one call, the arrays of each batch one after the other in the order of the ports, and makes

@@ -4,9 +4,7 @@
 mod common;
 
 use aneforge_core::{Graph, HostArray, Tensor};
-use aneforge_nn::{
-    Group, HazardKind, HostTrainer, LossScale, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, hazards, loss,
-};
+use aneforge_nn::{Group, HazardKind, LossScale, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, Training, hazards, loss};
 use aneforge_testkit::oracle;
 use common::{BATCH, Data, Net, run, sampler, trainer};
 use serde_json::{Value, json};
@@ -89,9 +87,10 @@ fn an_optimizer_on_the_host_and_one_on_the_device_agree() {
     for device in ["cpu", "reference"] {
         let steps = if device == "cpu" { 40 } else { 2 };
         let opened = aneforge_runtime::open(device).unwrap();
-        let mut host =
-            HostTrainer::new(&parameters, &recipe, &common::ports(), &model, opened.as_ref(), common::target(device)).unwrap();
-        let mut resident = trainer(device, &parameters, &net, &recipe);
+        let (parameters, recipe, ports) = (&parameters, &recipe, &common::ports());
+        let training = Training { parameters, recipe, ports, model: &model, device: &opened, target: None };
+        let mut host = training.on_host().unwrap();
+        let mut resident = training.resident().unwrap();
         let (mut sampler, mut other) = (sampler(), sampler());
         for _ in 0..steps {
             let batches: Vec<HostArray> = (0..2).flat_map(|_| data.batch(&sampler.next_batch())).collect();
@@ -184,15 +183,9 @@ fn frozen_modules_and_groups_keep_to_their_settings() {
     let missing = Recipe { groups: Vec::new(), ..recipe };
     let model = |pass: &Pass, inputs: &[Tensor]| net.outcome(pass, inputs);
     let device = aneforge_runtime::open("cpu").unwrap();
-    let error = aneforge_nn::ResidentTrainer::new(
-        &parameters,
-        &missing,
-        &common::ports(),
-        &model,
-        device.as_ref(),
-        aneforge_core::Target::Generic,
-    );
-    assert!(error.unwrap_err().to_string().contains("slow"));
+    let (recipe, ports) = (&missing, &common::ports());
+    let training = Training { parameters: &parameters, recipe, ports, model: &model, device: &device, target: None };
+    assert!(training.resident().unwrap_err().to_string().contains("slow"));
 }
 
 #[test]
@@ -268,10 +261,9 @@ fn updates_in_fp16_follow_f64_over_the_range_of_gradients() {
             ..Recipe::new(Optimizer::adam(), 1e-3)
         };
         let opened = aneforge_runtime::open("cpu").unwrap();
-        let generic = aneforge_core::Target::Generic;
-        let mut resident =
-            aneforge_nn::ResidentTrainer::new(&parameters, &recipe, &ports, &model, opened.as_ref(), generic).unwrap();
-        let mut host = HostTrainer::new(&parameters, &recipe, &ports, &model, opened.as_ref(), generic).unwrap();
+        let (parameters, recipe, ports) = (&parameters, &recipe, &ports);
+        let training = Training { parameters, recipe, ports, model: &model, device: &opened, target: None };
+        let (mut resident, mut host) = (training.resident().unwrap(), training.on_host().unwrap());
         let mut random = aneforge_testkit::Random::new(2);
         for _ in 0..60 {
             let values = random.values(8, -1.0, 1.0);

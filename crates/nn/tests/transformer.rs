@@ -1,10 +1,10 @@
 //! A small language model of the modules for transformers learns on every kind of device.
 #![allow(clippy::unwrap_used)]
 
-use aneforge_core::{HostArray, Target, Tensor};
+use aneforge_core::{HostArray, Tensor};
 use aneforge_nn::{
-    Attention, AttentionOptions, DataPort, Embedding, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, ResidentTrainer,
-    RmsNorm, RopeStyle, Schedule, SwiGlu, loss,
+    Attention, AttentionOptions, DataPort, Embedding, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, RmsNorm, RopeStyle,
+    Schedule, SwiGlu, Training, loss,
 };
 use aneforge_testkit::Random;
 
@@ -70,10 +70,11 @@ fn a_language_model_learns_on_each_device_and_devices_agree_at_first() {
             clip: Some(1.0),
             ..Recipe::new(Optimizer::adamw(), 0.01)
         };
-        let target = device.strip_prefix("emulator:").map_or(Target::Generic, |chip| chip.parse().unwrap());
         let opened = aneforge_runtime::open(device).unwrap();
         let forward = |pass: &Pass, inputs: &[Tensor]| model.outcome(pass, inputs);
-        let mut trainer = ResidentTrainer::new(&parameters, &recipe, &ports, &forward, opened.as_ref(), target).unwrap();
+        let training =
+            Training { parameters: &parameters, recipe: &recipe, ports: &ports, model: &forward, device: &opened, target: None };
+        let mut trainer = training.resident().unwrap();
         let mut random = Random::new(8);
         let losses: Vec<f32> = (0..steps).map(|_| trainer.step(&batch(&mut random)).unwrap()[0].loss).collect();
         firsts.push(losses[0]);

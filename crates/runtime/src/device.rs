@@ -2,7 +2,7 @@
 
 use crate::element::byte_length;
 use crate::{Bound, DeviceError, Program, Report, States};
-use aneforge_core::Chip;
+use aneforge_core::{Chip, Target};
 use aneforge_mil::{Body, TensorType};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,11 @@ pub trait Device: Send + Sync + std::fmt::Debug {
     /// The chip whose engine it is or stands for; `None` where it is no engine.
     fn chip(&self) -> Option<&'static Chip> {
         None
+    }
+
+    /// What programs for it are compiled for: its chip, by the route that it takes; [`Target::Generic`] where it is no engine.
+    fn target(&self) -> Target {
+        self.chip().map_or(Target::Generic, Target::e5rt)
     }
 
     /// Build of the operating system that its frameworks belong to; `None` where it uses none.

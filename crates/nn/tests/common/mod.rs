@@ -1,11 +1,14 @@
 //! A small classifier and its data, shared by the tests of trainers.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use aneforge_core::{DType, HostArray, Target, Tensor, Window};
+use aneforge_core::{DType, HostArray, Tensor, Window};
 use aneforge_nn::{
-    BatchNorm, Conv2d, DataPort, Linear, NnError, Outcome, Parameters, Pass, Recipe, ResidentTrainer, Sampler, StepReport, loss,
+    BatchNorm, Conv2d, DataPort, Linear, NnError, Outcome, Parameters, Pass, Recipe, ResidentTrainer, Sampler, StepReport,
+    Training, loss,
 };
+use aneforge_runtime::Device;
 use aneforge_testkit::Random;
+use std::sync::Arc;
 
 pub const BATCH: usize = 16;
 pub const CLASSES: usize = 4;
@@ -88,16 +91,15 @@ pub fn sampler() -> Sampler {
     Sampler::new(COUNT, BATCH, 5).unwrap()
 }
 
-/// What a device's program is compiled for.
-pub fn target(device: &str) -> Target {
-    device.strip_prefix("emulator:").map_or(Target::Generic, |chip| chip.parse().unwrap())
+/// A trainer of the net for a device by name.
+pub fn trainer(device: &str, parameters: &Parameters, net: &Net, recipe: &Recipe) -> ResidentTrainer {
+    trainer_on(&aneforge_runtime::open(device).unwrap(), parameters, net, recipe)
 }
 
 /// A trainer of the net for a device.
-pub fn trainer(device: &str, parameters: &Parameters, net: &Net, recipe: &Recipe) -> ResidentTrainer {
-    let opened = aneforge_runtime::open(device).unwrap();
+pub fn trainer_on(device: &Arc<dyn Device>, parameters: &Parameters, net: &Net, recipe: &Recipe) -> ResidentTrainer {
     let model = |pass: &Pass, inputs: &[Tensor]| net.outcome(pass, inputs);
-    ResidentTrainer::new(parameters, recipe, &ports(), &model, opened.as_ref(), target(device)).unwrap()
+    Training { parameters, recipe, ports: &ports(), model: &model, device, target: None }.resident().unwrap()
 }
 
 /// Runs a number of calls.

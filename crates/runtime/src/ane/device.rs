@@ -53,11 +53,6 @@ impl Ane {
         Ok(Self { name, options: Arc::new(options), shared, chip, os_build, cache })
     }
 
-    /// What programs are compiled for.
-    pub fn target(&self) -> Target {
-        if self.options.route.is_e5rt() { Target::e5rt(self.chip) } else { Target::in_memory(self.chip) }
-    }
-
     /// How it was opened.
     pub fn options(&self) -> &AneOptions {
         &self.options
@@ -196,6 +191,10 @@ impl Device for Ane {
 
     fn chip(&self) -> Option<&'static Chip> {
         Some(self.chip)
+    }
+
+    fn target(&self) -> Target {
+        if self.options.route.is_e5rt() { Target::e5rt(self.chip) } else { Target::in_memory(self.chip) }
     }
 
     fn os_build(&self) -> Option<&str> {

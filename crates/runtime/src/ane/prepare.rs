@@ -5,7 +5,7 @@ use super::device::Ane;
 use super::error::AneError;
 use super::resident_state::{Resident, as_ports};
 use crate::device::Ports;
-use crate::{DeviceError, Program};
+use crate::{Device, DeviceError, Program};
 use aneforge_compile::bundle::SEGMENTS;
 use aneforge_compile::{CompileOptions, FileHash, Limits, Link, SegmentKind, compile_body};
 use aneforge_core::Target;
