@@ -27,7 +27,7 @@
 //! | see what is emitted | [`compile()`], [`Compiled::write`], [`mil::print`] |
 //! | run a program | [`open`], [`Device::load`], [`Executable`] |
 //! | know what a chip would answer | `open("emulator:m1")` and the labels in [`Executable::report`] |
-//! | train a model | [`nn`] |
+//! | train a model | [`nn`]; [`train`] for whole runs with data, log and checkpoints |
 //! | use a pretrained model | [`io::Embedder`], [`io::models`] |
 //! | add an operator | [`core::GraphOp`], a record that you can write outside of these crates |
 //!
@@ -52,6 +52,7 @@ pub use aneforge_mlpackage as mlpackage;
 pub use aneforge_native as native;
 pub use aneforge_nn as nn;
 pub use aneforge_runtime as runtime;
+pub use aneforge_train as train;
 pub use aneforge_tune as tune;
 
 pub use aneforge_compile::{CompileError, CompileOptions, Compiled, Manifest, compile};

@@ -2,6 +2,8 @@
 
 use aneforge::io::IoError;
 use aneforge::io::models::ModelError;
+use aneforge::nn::NnError;
+use aneforge::train::TrainError;
 use aneforge::{CompileError, DeviceError};
 use std::error::Error;
 use std::fmt;
@@ -15,6 +17,8 @@ pub enum Failure {
     Input(String),
     /// This machine cannot do it.
     NotHere(String),
+    /// A signal asked for the end, and the work so far is kept.
+    Interrupted,
     /// The reader of the output went away: a quiet end.
     Pipe,
 }
@@ -27,6 +31,8 @@ impl Failure {
             Self::Check(_) => 1,
             Self::Input(_) => 2,
             Self::NotHere(_) => 3,
+            // What a shell reports for a command that Ctrl-C ended.
+            Self::Interrupted => 130,
         }
     }
 
@@ -40,6 +46,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Check(text) | Self::Input(text) | Self::NotHere(text) => f.write_str(text),
+            Self::Interrupted => f.write_str("ended by a signal"),
             Self::Pipe => f.write_str("the reader of the output went away"),
         }
     }
@@ -88,6 +95,17 @@ impl From<aneforge::io::EmbedError> for Failure {
     fn from(error: aneforge::io::EmbedError) -> Self {
         match error {
             aneforge::io::EmbedError::Device(error) => error.into(),
+            other => Self::input(&other),
+        }
+    }
+}
+
+impl From<TrainError> for Failure {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Device(error) => error.into(),
+            TrainError::Training(NnError::Device(error)) => error.into(),
+            stopped @ TrainError::Stopped { .. } => Self::Check(chain(&stopped)),
             other => Self::input(&other),
         }
     }

@@ -7,6 +7,7 @@
 mod commands;
 mod compression;
 mod failure;
+mod interrupt;
 mod model;
 mod output;
 mod package;
@@ -28,6 +29,7 @@ struct Command {
 enum Name {
     Embed(commands::embed::Options),
     Run(commands::run::Options),
+    Train(Box<commands::train::Options>),
     Compile(commands::compile::Options),
     Check(commands::check::Options),
     Estimate(commands::estimate::Options),
@@ -40,13 +42,13 @@ enum Name {
     Fingerprint(commands::fingerprint::Options),
 }
 
-/// What a shell reports for a command that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
-
-/// Leaves nothing half written behind.
+/// Leaves nothing half written behind. A command that ends by itself when asked to is asked once; the second signal ends it.
 fn end_on_signal() {
+    if interrupt::ask() {
+        return;
+    }
     aneforge::compile::bundle::discard_unfinished();
-    std::process::exit(INTERRUPTED);
+    std::process::exit(i32::from(Failure::Interrupted.code()));
 }
 
 fn main() -> ExitCode {
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
     let done = match &command.name {
         Name::Embed(options) => commands::embed::run(options),
         Name::Run(options) => commands::run::run(options),
+        Name::Train(options) => commands::train::run(options),
         Name::Compile(options) => commands::compile::run(options),
         Name::Check(options) => commands::check::run(options),
         Name::Estimate(options) => commands::estimate::run(options),
@@ -71,7 +74,9 @@ fn main() -> ExitCode {
     match done {
         Ok(()) | Err(Failure::Pipe) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::note(&format!("error: {failure}"));
+            if !matches!(failure, Failure::Interrupted) {
+                output::note(&format!("error: {failure}"));
+            }
             ExitCode::from(failure.code())
         }
     }

@@ -23,6 +23,11 @@ impl Progress {
         Self { bar, start: Instant::now() }
     }
 
+    /// Says something else of the work.
+    pub fn say(&self, message: String) {
+        self.bar.set_message(message);
+    }
+
     /// `steps` more steps are done.
     pub fn advance(&self, steps: usize) {
         if self.bar.is_hidden() && self.start.elapsed() > PATIENCE && std::io::stderr().is_terminal() {

@@ -1,7 +1,13 @@
 //! Labelled images as public data sets store them: IDX (MNIST, Fashion-MNIST) and the binary form of CIFAR-10.
 
 use crate::IoError;
+use std::io::Read;
 use std::path::Path;
+
+/// The first bytes of a file packed with gzip.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// No set of images that is read here has more.
+const LARGEST_UNPACKED: u64 = 1 << 30;
 
 /// Bytes of one record of CIFAR-10: a label, then three planes of 32 by 32.
 const CIFAR_RECORD: usize = 1 + 3 * 32 * 32;
@@ -28,25 +34,41 @@ pub struct Images {
     pub labels: Vec<u8>,
 }
 
+/// The bytes of a file, unpacked where it is packed with gzip.
+///
+/// # Errors
+/// [`IoError::File`], and [`IoError::Format`] for a packed file that is damaged or holds more than 1 GiB.
+pub fn unpacked(path: &Path) -> Result<Vec<u8>, IoError> {
+    let bytes = std::fs::read(path).map_err(IoError::file("read", path))?;
+    if !bytes.starts_with(&GZIP) {
+        return Ok(bytes);
+    }
+    let mut whole = Vec::new();
+    let read = flate2::read::MultiGzDecoder::new(bytes.as_slice()).take(LARGEST_UNPACKED + 1).read_to_end(&mut whole);
+    let problem = match read {
+        Ok(length) if length as u64 > LARGEST_UNPACKED => format!("it holds more than {LARGEST_UNPACKED} bytes"),
+        Ok(_) => return Ok(whole),
+        Err(error) => format!("it cannot be unpacked: {error}"),
+    };
+    Err(IoError::Format { path: path.to_path_buf(), format: "gzip", problem })
+}
+
 impl Idx {
-    /// Reads a file: two zero bytes, the element type (8: bytes, the only one taken), the number of axes, extents as big-endian u32,
+    /// Reads a file, packed with gzip or not: two zero bytes, the element type (8: bytes, the only one taken), the number of axes, extents as big-endian u32,
     /// data.
     ///
     /// # Errors
     /// [`IoError::File`], and [`IoError::Format`] that says what does not fit.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, IoError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(IoError::file("read", path))?;
+        let bytes = unpacked(path)?;
         Self::parse(&bytes).map_err(|problem| IoError::Format { path: path.to_path_buf(), format: "IDX", problem })
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (head, rest) = bytes.split_at_checked(4).ok_or("it is shorter than its header")?;
         if head[..2] != [0, 0] {
-            let packed = head[..2] == [0x1f, 0x8b];
-            return Err(
-                if packed { "it is packed: unpack it with gzip -d" } else { "it does not start with two zero bytes" }.to_string()
-            );
+            return Err("it does not start with two zero bytes".to_string());
         }
         if head[2] != 8 {
             return Err(format!("its elements have type {:#04x}; only bytes, 0x08, are images or labels", head[2]));
@@ -149,7 +171,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let images = [&[0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2][..], &[0, 255, 51, 102]].concat();
         let images = file(&folder, "images", &images);
-        let labels = file(&folder, "labels", &[0, 0, 8, 1, 0, 0, 0, 2, 7, 9]);
+        // printf '\0\0\10\1\0\0\0\2\7\11' | gzip -9n
+        let packed = [
+            0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x63, 0x60, 0xe0, 0x60, 0x64, 0x60, 0x60, 0x60, 0x62, 0xe7,
+            0x04, 0x00, 0x7a, 0x82, 0x01, 0xa3, 0x0a, 0x00, 0x00, 0x00,
+        ];
+        let labels = file(&folder, "labels", &packed);
         let set = Images::from_idx(&images, &labels).unwrap();
         assert_eq!((set.shape, set.len(), set.labels.as_slice()), ([1, 1, 2], 2, &[7, 9][..]));
         let (pixels, classes) = set.batch(&[1, 0, 2], &[0.2], &[0.5]);
@@ -165,7 +192,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cases: [(&[u8], &str); 6] = [
             (&[0, 0, 8], "shorter"),
-            (&[0x1f, 0x8b, 8, 0, 0], "gzip -d"),
+            (&[0x1f, 0x8b, 8, 0, 0], "cannot be unpacked"),
             (&[0, 0, 0x0d, 1, 0, 0, 0, 0], "0x0d"),
             (&[0, 0, 8, 3, 0, 0], "shorter"),
             (&[0, 0, 8, 1, 0, 0, 0, 3, 1], "do not fit"),

@@ -36,7 +36,7 @@ pub use embed::{BUCKETS, EmbedError, EmbedOptions, Embedder, Embeddings, MAX_TOK
 pub use error::IoError;
 #[cfg(feature = "safetensors")]
 pub use hf::{Config, ModelFolder};
-pub use images::{Idx, Images};
+pub use images::{Idx, Images, unpacked};
 #[cfg(feature = "safetensors")]
 pub use loader::{Loader, Values};
 #[cfg(feature = "npy")]

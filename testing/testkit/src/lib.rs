@@ -7,6 +7,7 @@
 mod compare;
 mod environment;
 pub mod fake;
+pub mod images;
 pub mod package;
 mod random;
 

@@ -19,6 +19,7 @@ const ORDER: &[&str] = &[
     "aneforge-tune",
     "aneforge-nn",
     "aneforge-io",
+    "aneforge-train",
     "aneforge-conform",
     "aneforge",
     "aneforge-cli",

@@ -12,3 +12,4 @@ pub mod fingerprint;
 pub mod inspect;
 pub mod ops;
 pub mod run;
+pub mod train;
