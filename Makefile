@@ -1,5 +1,5 @@
 # Everything is a script in scripts/; this file only names them.
-.PHONY: capi demo test bench fuzz lint darwin valgrind clean
+.PHONY: capi demo test bench parity fuzz lint darwin valgrind clean
 
 capi: ## The C library and its headers in build/
 	@scripts/capi.sh
@@ -12,6 +12,9 @@ test: ## Lints, all tests, doc tests; sets up the Python oracles on the first ru
 
 bench: ## Benchmarks, side by side with onnxruntime and the Python package
 	@scripts/bench.sh
+
+parity: ## Train nets here and in PyTorch and compare accuracies; under 75 minutes, goes on where it was
+	@scripts/parity.sh
 
 fuzz: ## Compare 100,000 random graphs on all devices, then run the fuzz targets (with cargo-fuzz)
 	@scripts/fuzz.sh
