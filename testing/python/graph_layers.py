@@ -106,9 +106,9 @@ def conv_transpose(u: Use) -> Tensor:
     return y if bias is None else y + bias.reshape([1, -1] + [1] * rank)
 
 
-def pool(u: Use, reduce: Callable[[np.ndarray, int, int], float]) -> Tensor:
+def pool(u: Use, reduce: Callable[[Tensor, int, int], Tensor]) -> Tensor:
     """A window at a time; the reduction gets the elements of x, their number and that with padding."""
-    x = u.x.numpy()
+    x = u.x
     kernel = u["kernel_sizes"]
     rank = len(kernel)
     strides, pad = spatial(u, "strides", rank, 0), spatial(u, "pad", 2 * rank, 0)
@@ -121,7 +121,7 @@ def pool(u: Use, reduce: Callable[[np.ndarray, int, int], float]) -> Tensor:
             # A window that would start behind the input and its front padding is left out.
             count += int(count * strides[axis] < x.shape[axis + 2] + pad[2 * axis])
         counts.append(count)
-    y = np.zeros((*x.shape[:2], *counts))
+    results = []
     for place in np.ndindex(*counts):
         seen, whole = [], 1
         for axis, at in enumerate(place):
@@ -129,8 +129,8 @@ def pool(u: Use, reduce: Callable[[np.ndarray, int, int], float]) -> Tensor:
             seen.append(slice(max(start, 0), min(start + kernel[axis], x.shape[axis + 2])))
             whole *= min(start + kernel[axis], x.shape[axis + 2] + pad[2 * axis + 1]) - start
         window = x[(slice(None), slice(None), *seen)].reshape(*x.shape[:2], -1)
-        y[(slice(None), slice(None), *place)] = reduce(window, window.shape[-1], whole)
-    return torch.from_numpy(y)
+        results.append(reduce(window, window.shape[-1], whole))
+    return torch.stack(results, -1).reshape(*x.shape[:2], *counts)
 
 
 def local_response_norm(u: Use) -> Tensor:

@@ -12,7 +12,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from graph_layers import (
     layer_norm,
     local_response_norm,
     nearest,
+    padded,
     pool,
     resize_bilinear,
     shuffle,
@@ -41,81 +42,88 @@ from graph_layers import (
 )
 
 
-def python_slices(u: Use, rank: int) -> tuple[slice, ...]:
-    """begin:end:stride per axis; the largest and smallest integers are open ends."""
+def python_slices(u: Use, shape: Sequence[int]) -> tuple[Tensor, ...]:
+    """The places of begin:end:stride per axis; the largest and smallest integers are open ends."""
+    rank = len(shape)
     ends, strides = (
         u.attributes.get("end") or [2**63 - 1] * rank,
         u.attributes.get("stride") or [1] * rank,
     )
     cut = lambda end: None if abs(end) >= 2**62 else end  # noqa: E731
-    return tuple(
-        slice(begin, cut(end), stride)
-        for begin, end, stride in zip(u["begin"], ends, strides, strict=True)
-    )
+    ranges = [
+        torch.arange(extent).numpy()[slice(begin, cut(end), stride)].copy()
+        for extent, begin, end, stride in zip(shape, u["begin"], ends, strides, strict=True)
+    ]
+    return torch.meshgrid(*map(torch.from_numpy, ranges), indexing="ij")
 
 
 def slice_by_index(u: Use) -> Tensor:
     """Python's own slices."""
-    return torch.from_numpy(u.x.numpy()[python_slices(u, u.x.dim())].copy())
+    return u.x[python_slices(u, u.x.shape)]
 
 
 def slice_update(u: Use) -> Tensor:
     """Assignment to a slice."""
-    y = u.x.numpy().copy()
-    y[python_slices(u, y.ndim)] = u.update.numpy()
-    return torch.from_numpy(y)
+    y = u.x.clone()
+    y[python_slices(u, y.shape)] = u.update
+    return y
 
 
 def slice_spread(u: Use) -> Tensor:
     """Assignment to a slice of zeros."""
-    y = np.zeros(u["shape"])
-    y[python_slices(u, y.ndim)] = u.x.numpy()
-    return torch.from_numpy(y)
+    y = torch.zeros(u["shape"], dtype=torch.float64)
+    y[python_slices(u, y.shape)] = u.x
+    return y
 
 
-COMBINE = {
-    "update": lambda old, new: new,
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "max": np.maximum,
-    "min": np.minimum,
+COMBINE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "update": lambda _old, new: new,
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "max": torch.maximum,
+    "min": torch.minimum,
 }
 
 
+def combined(rows: Tensor, places: Sequence[int], updates: Tensor, mode: str) -> Tensor:
+    """Rows, each of which takes one update after the other."""
+    held = list(rows)
+    for place, update in zip(places, updates, strict=True):
+        held[place] = COMBINE[mode](held[place], update)
+    return torch.stack(held)
+
+
 def scatter(u: Use) -> Tensor:
-    """One update after the other."""
-    y = np.moveaxis(u.data.numpy().copy(), u["axis"], 0)
-    axis = u["axis"] % y.ndim
-    updates = u.updates.numpy()
-    indices = u.indices.long().numpy()
-    updates = np.moveaxis(updates, range(axis, axis + indices.ndim), range(indices.ndim)).reshape(
-        indices.size, *y.shape[1:]
-    )
-    for index, update in zip(indices.reshape(-1), updates, strict=True):
-        y[index] = COMBINE[u["mode"]](y[index], update)
-    return torch.from_numpy(np.moveaxis(y, 0, axis).copy())
+    """Along an axis."""
+    axis, indices = u["axis"] % u.data.dim(), u.indices.long()
+    rows = u.data.movedim(axis, 0)
+    axes = range(indices.dim())
+    updates = u.updates.movedim([axis + place for place in axes], list(axes))
+    updates = updates.reshape(indices.numel(), *rows.shape[1:])
+    return combined(rows, indices.flatten().tolist(), updates, u["mode"]).movedim(0, axis)
 
 
 def scatter_nd(u: Use) -> Tensor:
-    """One update after the other."""
-    y = u.data.numpy().copy()
-    indices = u.indices.long().numpy()
-    updates = u.updates.numpy().reshape(-1, *y.shape[indices.shape[-1] :])
-    for index, update in zip(indices.reshape(-1, indices.shape[-1]), updates, strict=True):
-        y[tuple(index)] = COMBINE[u["mode"]](y[tuple(index)], update)
-    return torch.from_numpy(y)
+    """Rows with several indices."""
+    depth, shape = u.indices.shape[-1], u.data.shape
+    rows = u.data.reshape(-1, *shape[depth:])
+    indices = u.indices.long().reshape(-1, depth).numpy() % np.array(shape[:depth])
+    places = np.ravel_multi_index(tuple(indices.T), tuple(shape[:depth]))
+    updates = u.updates.reshape(len(places), *shape[depth:])
+    return combined(rows, places.tolist(), updates, u["mode"]).reshape(shape)
 
 
 def scatter_along_axis(u: Use) -> Tensor:
     """One element after the other."""
-    y, indices = u.data.numpy().copy(), u.indices.long().numpy()
+    shape, indices = u.data.shape, u.indices.long().numpy()
+    places = []
     for place in np.ndindex(*indices.shape):
         at = list(place)
-        at[u["axis"]] = indices[place]
-        y[tuple(at)] = COMBINE[u["mode"]](y[tuple(at)], u.updates.numpy()[place])
-    return torch.from_numpy(y)
+        at[u["axis"]] = indices[place] % shape[u["axis"]]
+        places.append(int(np.ravel_multi_index(at, tuple(shape))))
+    return combined(u.data.flatten(), places, u.updates.flatten(), u["mode"]).reshape(shape)
 
 
 def topk(u: Use) -> list[Tensor]:
@@ -196,10 +204,21 @@ def attention(u: Use) -> Tensor:
 
 def pad(u: Use) -> Tensor:
     """numpy's names for the modes."""
-    pairs = [tuple(u["pad"][index : index + 2]) for index in range(0, len(u["pad"]), 2)]
-    mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}[u["mode"]]
-    more = {"constant_values": u["constant_val"]} if mode == "constant" else {}
-    return torch.from_numpy(np.pad(u.x.numpy(), pairs, mode=mode, **more))
+    if u["mode"] == "constant":
+        return padded(u.x, u["pad"], u["constant_val"])
+    y = u.x
+    for axis, extent in enumerate(u.x.shape):
+        pair = tuple(u["pad"][2 * axis : 2 * axis + 2])
+        mode = {"reflect": "reflect", "replicate": "edge"}[u["mode"]]
+        y = y.index_select(axis, torch.from_numpy(np.pad(np.arange(extent), pair, mode=mode)))
+    return y
+
+
+def gather(u: Use) -> Tensor:
+    """numpy.take."""
+    axis, indices = u["axis"] % u.x.dim(), u.indices.long()
+    y = u.x.index_select(axis, indices.flatten() % u.x.shape[axis])
+    return y.reshape(*u.x.shape[:axis], *indices.shape, *u.x.shape[axis + 1 :])
 
 
 def reduction(function: Callable[[Tensor, list[int]], Tensor]) -> Callable[[Use], Tensor]:
@@ -305,11 +324,11 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
     "scaled_dot_product_attention": attention,
     "conv": conv,
     "conv_transpose": conv_transpose,
-    "max_pool": lambda u: pool(u, lambda window, _n, _m: window.max(-1)),
+    "max_pool": lambda u: pool(u, lambda window, _n, _m: window.amax(-1)),
     "avg_pool": lambda u: pool(
         u, lambda window, n, m: window.sum(-1) / (n if u["exclude_padding_from_average"] else m)
     ),
-    "l2_pool": lambda u: pool(u, lambda window, _n, _m: np.sqrt((window**2).sum(-1))),
+    "l2_pool": lambda u: pool(u, lambda window, _n, _m: (window**2).sum(-1).sqrt()),
     "reduce_mean": reduction(lambda x, axes: x.mean(axes, keepdim=True)),
     "reduce_sum": reduction(lambda x, axes: x.sum(axes, keepdim=True)),
     "reduce_max": reduction(lambda x, axes: x.amax(axes, keepdim=True)),
@@ -345,7 +364,9 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
     "reshape": lambda u: u.x.reshape(u["shape"]),
     "transpose": lambda u: u.x.permute(u["perm"]),
     "squeeze": lambda u: u.x.squeeze(tuple(u["axes"])),
-    "expand_dims": lambda u: torch.from_numpy(np.expand_dims(u.x.numpy(), tuple(u["axes"]))),
+    "expand_dims": lambda u: u.x.reshape(
+        np.expand_dims(np.empty(u.x.shape), tuple(u["axes"])).shape
+    ),
     "flatten2d": lambda u: u.x.reshape(math.prod(u.x.shape[: u["axis"]]), -1),
     "slice_by_size": lambda u: u.x[
         tuple(slice(b, b + s) for b, s in zip(u["begin"], u["size"], strict=True))
@@ -376,13 +397,9 @@ OPERATORS: dict[str, Callable[[Use], Any]] = {
     "resize_bilinear": resize_bilinear,
     "resize_nearest_neighbor": nearest,
     "affine": affine,
-    "gather": lambda u: torch.from_numpy(
-        np.take(u.x.numpy(), u.indices.long().numpy(), axis=u["axis"])
-    ),
+    "gather": gather,
     "gather_along_axis": lambda u: torch.gather(u.x, u["axis"], u.indices.long()),
-    "gather_nd": lambda u: torch.from_numpy(
-        u.x.numpy()[tuple(np.moveaxis(u.indices.long().numpy(), -1, 0))]
-    ),
+    "gather_nd": lambda u: u.x[tuple(u.indices.long().movedim(-1, 0))],
     "scatter": scatter,
     "scatter_nd": scatter_nd,
     "scatter_along_axis": scatter_along_axis,

@@ -64,10 +64,7 @@ impl Backward<'_> {
     pub fn grad_of(&self, output: usize) -> Tensor {
         match self.grads.get(output).cloned().flatten() {
             Some(grad) => grad,
-            None => {
-                let shape = self.outputs.get(output).and_then(|tensor| tensor.shape().ok()).unwrap_or(&[]).to_vec();
-                self.graph.full(&shape, 0.0)
-            }
+            None => self.outputs.get(output).map_or_else(|| self.graph.failed(GraphError::NoOutputs), zeros),
         }
     }
 
@@ -187,8 +184,16 @@ fn gradients(roots: &[(Tensor, Tensor)], wrt: &[Tensor], stop: &[Tensor]) -> Res
     for index in (0..=last).rev().filter(|&index| depends[index]) {
         step(graph, index, &Way { depends: &depends, stops: &stops }, &mut replays, &mut grads)?;
     }
-    let zeros = |tensor: &Tensor| tensor.shape().map(|shape| graph.full(shape, 0.0));
-    targets.iter().zip(wrt).map(|(port, tensor)| grads.get(port).cloned().map_or_else(|| zeros(tensor), Ok)).collect()
+    Ok(targets.iter().zip(wrt).map(|(port, tensor)| grads.get(port).cloned().unwrap_or_else(|| zeros(tensor))).collect())
+}
+
+/// No gradient, of the tensor's type; in fp16 for integers, which have none.
+fn zeros(tensor: &Tensor) -> Tensor {
+    match tensor.ty() {
+        Ok(ty) if ty.dtype.is_float() => tensor.graph().values(ty.dtype, &ty.shape, &vec![0.0; ty.count()]),
+        Ok(ty) => tensor.graph().full(&ty.shape, 0.0),
+        Err(error) => tensor.graph().failed(error),
+    }
 }
 
 fn accumulate(grads: &mut HashMap<Port, Tensor>, port: Port, grad: Tensor) {

@@ -10,7 +10,10 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use support::{Built, build, values_of};
 
 fn main() {
-    let mut trials = vec![Trial::test("names_are_unique_and_every_operator_has_an_example", names_are_unique)];
+    let mut trials = vec![
+        Trial::test("names_are_unique_and_every_operator_has_an_example", names_are_unique),
+        Trial::test("no_derivative_goes_unchecked_and_none_is_missing_without_a_reason", derivatives_are_checked),
+    ];
     for &op in builtin() {
         for rule in op.constraints {
             trials.push(Trial::test(format!("{}_{}", op.name, rule.label), move || refuses(op, rule)));
@@ -88,6 +91,29 @@ fn lowers_alike(op: &'static GraphOp, case: &Case) -> Result<(), Failed> {
     };
     assert_eq!(text(), text());
     Ok(())
+}
+
+/// Each derivative rule has an example whose gradient is compared, with respect to each input of floats that the operator has; an
+/// operator without a rule says why.
+fn derivatives_are_checked() -> Result<(), Failed> {
+    let mut unchecked = Vec::new();
+    for op in builtin().iter().filter(|op| op.is_available()) {
+        if let Vjp::None(reason) = op.vjp {
+            assert!(reason.len() > 10 && reason != "nobody has written it yet", "{} has no derivative: {reason:?}", op.name);
+            continue;
+        }
+        for spec in op.inputs.iter().filter(|spec| spec.dtypes.iter().any(|dtype| dtype.is_float())) {
+            let compared = |case: &&Case| {
+                let sample = case.inputs.iter().find(|sample| sample.input == spec.name);
+                let varies = sample.is_some_and(|sample| sample.dtype.is_float() && !sample.constant);
+                varies && build(op, case).outputs.iter().all(|output| output.ty().is_ok_and(|ty| ty.dtype.is_float()))
+            };
+            if !op.cases.iter().any(|case| compared(&case)) {
+                unchecked.push(format!("{} of {}", spec.name, op.name));
+            }
+        }
+    }
+    if unchecked.is_empty() { Ok(()) } else { Err(format!("no gradient is compared for {unchecked:?}").into()) }
 }
 
 /// Compares the gradient of a weighted sum of all results with central differences of its f64 meaning.

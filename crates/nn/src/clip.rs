@@ -2,6 +2,7 @@
 
 use crate::optimizer::SMALLEST_NORMAL;
 use aneforge_core::Tensor;
+use half::f16;
 
 /// From here on a result of the engine may be infinity: its multiply-accumulate array ends at 2^15.
 pub(crate) const CEILING: f64 = 32000.0;
@@ -26,23 +27,31 @@ pub fn are_numbers(tensors: &[Tensor]) -> Option<Tensor> {
 /// Gradients times `min(1, limit / norm)`, for the Euclidean norm of all of them together. They come and go times `scale`, a tensor
 /// of shape `[1]`, which the limit is not.
 ///
-/// All are divided by the largest magnitude first, and mean squares weighted by each tensor's share of the elements, so nothing
-/// overflows and the largest element's square is 1. Elements below 2^-12 of the largest count as 0.
+/// All are divided by the largest magnitude first, and mean squares weighted by each tensor's share of a number of elements that is
+/// a power of four, so nothing overflows, the largest element's square is 1, and the shares of small tensors and the root of that
+/// number are numbers that fp16 holds. Elements below 2^-12 of the largest count as 0.
 pub fn clip_by_norm(gradients: &[Tensor], limit: f64, scale: &Tensor) -> Vec<Tensor> {
     let Some(top) = largest(gradients) else { return Vec::new() };
     let top = top.maximum(&top.constant_like(SMALLEST_NORMAL));
     let counts: Vec<f64> = gradients.iter().map(|g| g.ty().map_or(0, aneforge_core::TensorType::count) as f64).collect();
-    let all: f64 = counts.iter().sum();
+    let root = 2f64.powi((counts.iter().sum::<f64>().log2() / 2.0).ceil() as i32);
     let squares = gradients
         .iter()
         .zip(&counts)
-        .map(|(gradient, count)| whole(&gradient.real_div(&top).square(), Tensor::reduce_mean).muls(count / all));
+        .map(|(gradient, count)| times(&whole(&gradient.real_div(&top).square(), Tensor::reduce_mean), count / (root * root)));
     let Some(square) = squares.reduce(|sum, square| sum.add(&square)) else { return Vec::new() };
     let size = square.sqrt().maximum(&top.constant_like(SMALLEST_NORMAL));
-    // limit / norm, with norm = top sqrt(all) size / scale.
-    let allowed = scale.muls(limit / all.sqrt()).real_div(&top).real_div(&size);
+    // limit / norm, with norm = top root size / scale.
+    let allowed = times(scale, limit / root).real_div(&top).real_div(&size);
     let factor = allowed.minimum(&top.constant_like(1.0));
     gradients.iter().map(|gradient| gradient.mul(&factor)).collect()
+}
+
+/// Times a number that one of fp16 may not hold, as a sum of two: it is exact to 2^-22.
+fn times(tensor: &Tensor, factor: f64) -> Tensor {
+    let rest = factor - f16::from_f64(factor).to_f64();
+    let product = tensor.muls(factor);
+    if rest == 0.0 { product } else { product.add(&tensor.muls(rest)) }
 }
 
 /// A reduction over all axes, as `[1]`.

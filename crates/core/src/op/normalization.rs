@@ -272,12 +272,22 @@ pub static L2_NORM: GraphOp = GraphOp {
             "by hand",
         ),
         Case::shape("over_rows", &[drawn("x", &[3, 4])], &[("axis", Default::Int(0))], &[3, 4]),
+        Case::values(
+            "shorter_than_the_floor",
+            &[given("x", &[2, 2], &[3.0, 4.0, 12.0, 16.0])],
+            &[("epsilon", Default::Float(100.0))],
+            (&[2, 2], &[0.3, 0.4, 0.6, 0.8]),
+            "by hand",
+        ),
     ],
     vjp: Vjp::Rule(|b| {
         let (x, y, grad, axis) = (b.input("x"), b.output(), b.grad(), b.site().int("axis"));
         let floor = b.site().float("epsilon").unwrap_or(0.0).sqrt().max(SMALLEST_FP16);
-        let length = x.reduce_l2_norm(axis, true).threshold(floor);
-        let along = grad.mul(&y).reduce_sum(axis, true);
+        let length = x.reduce_l2_norm(axis, true);
+        // What is shorter than the floor is divided by a constant.
+        let turns = length.greater_equal(&length.constant_like(floor));
+        let length = length.threshold(floor);
+        let along = turns.select(&grad.mul(&y).reduce_sum(axis, true), &y.constant_like(0.0));
         b.give("x", grad.sub(&y.mul(&along)).real_div(&length));
     }),
     ..direct("l2_norm", "x divided by its Euclidean length along axis, or by the root of epsilon where that is larger.")

@@ -272,7 +272,8 @@ fn spread_evenly(b: &Backward<'_>, part: &Tensor) -> Tensor {
     };
     let mut weight = vec![shape[1], 1];
     weight.extend(kernel.iter().map(|&size| size as usize));
-    spread_back(part, &b.graph().full(&weight, 1.0), &spread, &shape)
+    let ones = b.graph().values(s.dtype("x"), &weight, &vec![1.0; weight.iter().product()]);
+    spread_back(part, &ones, &spread, &shape)
 }
 
 /// Euclidean length.
