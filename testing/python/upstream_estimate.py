@@ -29,10 +29,12 @@ def zeros(*shape: int) -> np.ndarray:
 
 
 def linear(rows: int, inner: int, columns: int) -> Any:
+    """A product with a weight."""
     return af.input((rows, inner)).linear(zeros(columns, inner))
 
 
 def convolutions(batch: int, inputs: int, outputs: int, side: int, depth: int, relu: bool) -> Any:
+    """A chain of 3x3 convolutions on square pictures."""
     x = af.input((batch, inputs, side, side))
     for layer in range(depth):
         x = af.conv(x, zeros(outputs, inputs if layer == 0 else outputs, 3, 3), stride=1, pad=1)
@@ -41,6 +43,7 @@ def convolutions(batch: int, inputs: int, outputs: int, side: int, depth: int, r
 
 
 def attention(x: Any, width: int) -> Any:
+    """Attention with its four projections."""
     projections = [argument for _ in range(4) for argument in (zeros(width, width), zeros(width))]
     return af.mha(x, *projections, n_heads=12)
 
@@ -89,10 +92,12 @@ def graph(workload: str, shape: str) -> Any:
 
 
 def median(values: list[float]) -> str:
+    """The median as a column."""
     return f"{100 * statistics.median(values):8.1f} %" if values else "         -"
 
 
 def main() -> None:
+    """Reads rows, prints the table."""
     warnings.simplefilter("ignore")
     errors: dict[str, list[tuple[float, float, float]]] = {}
     skipped = 0
@@ -107,7 +112,8 @@ def main() -> None:
             continue
         int8 = row["dtype"] == "int8"
         # Both of the package's estimates are in microseconds.
-        theirs = [af.estimate(built, int8=int8), af.estimate(built, int8=int8, target=ARCHITECTURES[row["chip"]])]
+        architecture = ARCHITECTURES[row["chip"]]
+        theirs = [af.estimate(built, int8=int8), af.estimate(built, int8=int8, target=architecture)]
         estimates = [row["held_out_ms"], *(value * 1e-3 for value in theirs)]
         error = tuple(abs(value / row["measured_ms"] - 1) for value in estimates)
         errors.setdefault(row["machine"], []).append(error)
@@ -118,7 +124,7 @@ def main() -> None:
     pooled = [error for found in errors.values() for error in found]
     columns = [median([error[which] for error in pooled]) for which in range(3)]
     print(f"{'all':<26}{len(pooled):>6}{columns[0]}{columns[1]}{columns[2]:>12}")
-    print(f"{skipped} rows have no graph here (whole models, decoders, compressed weights, norms written otherwise)")
+    print(f"{skipped} rows have no graph here (whole models, decoders, compressed weights)")
 
 
 if __name__ == "__main__":
