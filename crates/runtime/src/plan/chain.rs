@@ -18,6 +18,8 @@ use half::f16;
 
 /// Values per block.
 const BLOCK: usize = 1024;
+/// Rows shorter than this are laid side by side in a block.
+const SHORT: usize = 64;
 /// Most operations of one chain; each has a block on the stack.
 const MOST_CODES: usize = 16;
 /// Most values that a chain reads.
@@ -128,7 +130,7 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
         let (work, ports) = work(operation.op.name)?;
         let mut sources = [Source::Nothing; 3];
         for (source, port) in sources.iter_mut().zip(ports) {
-            let id = graph.at(operation, port)?;
+            let id = operand(graph, operation, port)?;
             let made = graph.producer(id).and_then(|producer| members.iter().position(|&m| m == producer));
             *source = match made {
                 Some(code) => Source::Code(code),
@@ -139,12 +141,9 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
         codes.push(Code { operation: member, work, sources });
     }
     let reads = inputs.clone();
-    (inputs.len() <= MOST_INPUTS).then(|| Node {
-        kind: Kind::Chain(Chain { inputs, codes }),
-        covers: members,
-        reads,
-        outputs: vec![output],
-    })
+    // A comparison that others read too is made anew in each chain; where all do so, nothing is left of it.
+    let covers = members.iter().copied().filter(|&member| is_own(graph, &members, member)).collect();
+    (inputs.len() <= MOST_INPUTS).then(|| Node { kind: Kind::Chain(Chain { inputs, codes }), covers, reads, outputs: vec![output] })
 }
 
 /// The operations that join operation `index` in a chain, itself first; `selects` says whether those may be among them.
@@ -154,15 +153,19 @@ fn grow(graph: &Graph, index: usize, options: &Options, taken: &[bool], selects:
     let mut at = 0;
     while let Some(&member) = members.get(at).filter(|_| options.fuse) {
         at += 1;
+        // What only a comparison reads that others make anew must stay where they can read it.
+        if !is_own(graph, &members, member) {
+            continue;
+        }
         let operation = &graph.body.operations[member];
         for port in work(operation.op.name).map_or(&[][..], |(_, ports)| ports) {
-            let Some(id) = graph.at(operation, port) else { continue };
+            let Some(id) = operand(graph, operation, port) else { continue };
             let Some(producer) = graph.producer(id) else { continue };
             let joins = !members.contains(&producer)
                 && !taken[producer]
                 && !graph.is_output(id)
                 && graph.shape(id) == shape
-                && graph.users(id).iter().all(|user| members.contains(user))
+                && (is_comparison(graph, producer) || graph.users(id).iter().all(|user| is_own(graph, &members, *user)))
                 && members.len() < MOST_CODES
                 && (selects || graph.body.operations[producer].op.name != "select")
                 && fits(graph, &graph.body.operations[producer]);
@@ -174,6 +177,28 @@ fn grow(graph: &Graph, index: usize, options: &Options, taken: &[bool], selects:
     members
 }
 
+/// The value at a port; one that is only repeated along axes of one element stands for its repetition.
+fn operand(graph: &Graph, operation: &Operation, port: &str) -> Option<ValueId> {
+    let id = graph.at(operation, port)?;
+    let repeated = || {
+        let (_, tile) = graph.made_by(id, "tile")?;
+        let x = graph.at(tile, "x").filter(|&x| graph.is_fp16(x) && graph.shape(x).len() == graph.shape(id).len())?;
+        graph.shape(x).iter().zip(graph.shape(id)).all(|(&from, &to)| from == to || from == 1).then_some(x)
+    };
+    Some(repeated().unwrap_or(id))
+}
+
+/// Whether a member makes its result for this chain alone; the first member makes that of the chain.
+fn is_own(graph: &Graph, members: &[usize], member: usize) -> bool {
+    let read_here = |id| graph.users(id).iter().all(|user| members.contains(user));
+    members.contains(&member)
+        && (!is_comparison(graph, member) || graph.body.operations[member].outputs.iter().all(|&id| read_here(id)))
+}
+
+fn is_comparison(graph: &Graph, index: usize) -> bool {
+    work(graph.body.operations[index].op.name).is_some_and(|(work, _)| matches!(work, Work::Compare(_)))
+}
+
 /// Values that operations read and do not make.
 fn inputs_of(graph: &Graph, members: &[usize], more: Option<usize>) -> Vec<ValueId> {
     let all = || members.iter().copied().chain(more);
@@ -181,7 +206,7 @@ fn inputs_of(graph: &Graph, members: &[usize], more: Option<usize>) -> Vec<Value
     for member in all() {
         let operation = &graph.body.operations[member];
         for port in work(operation.op.name).map_or(&[][..], |(_, ports)| ports) {
-            let Some(id) = graph.at(operation, port) else { continue };
+            let Some(id) = operand(graph, operation, port) else { continue };
             let is_made = graph.producer(id).is_some_and(|producer| all().any(|m| m == producer));
             if !is_made && !inputs.contains(&id) {
                 inputs.push(id);
@@ -307,6 +332,27 @@ impl Walk {
         }
         base
     }
+
+    /// Copies what elements `start..` of the result meet in an input.
+    fn gather(&self, input: usize, start: usize, from: &[f16], out: &mut [f16]) {
+        let (step, strides) = (self.row_strides[input], &self.outer_strides[input]);
+        let (mut row, mut column) = (start / self.row, start % self.row);
+        let mut base = self.base(input, row);
+        let Some((&last, &stride)) = self.outer.last().zip(strides.last()) else { return };
+        let mut rest = out;
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at_mut((self.row - column).min(rest.len()));
+            let begin = base + column * step;
+            match step {
+                0 => part.fill(from[begin]),
+                1 => part.copy_from_slice(&from[begin..begin + part.len()]),
+                _ => part.iter_mut().enumerate().for_each(|(at, slot)| *slot = from[begin + at * step]),
+            }
+            (rest, column, row) = (behind, 0, row + 1);
+            // Most rows follow their neighbour along the last axis.
+            base = if row % last == 0 { self.base(input, row % self.outer.iter().product::<usize>()) } else { base + stride };
+        }
+    }
 }
 
 struct Ready {
@@ -347,12 +393,23 @@ impl Pass {
     fn fill(&self, context: Context<'static>, inputs: &[&[f16]; MOST_INPUTS], start: usize, piece: &mut [f16]) {
         let mut blocks = [[f16::ZERO; BLOCK]; MOST_CODES];
         let mut spare = [f16::ZERO; BLOCK];
+        let mut gathered = Vec::new();
         let mut done = 0;
         while done < piece.len() {
             let (row, column) = ((start + done) / self.walk.row, (start + done) % self.walk.row);
-            let length = (self.walk.row - column).min(piece.len() - done).min(BLOCK);
+            let is_short = self.walk.row < SHORT && !self.walk.outer.is_empty();
+            let length = if is_short { BLOCK } else { (self.walk.row - column).min(BLOCK) }.min(piece.len() - done);
             let mut operands = [Values::One(f16::ZERO); MOST_INPUTS];
-            for (input, operand) in operands.iter_mut().enumerate().take(self.inputs.len()) {
+            if is_short {
+                gathered.resize(self.inputs.len() * BLOCK, f16::ZERO);
+                for (input, block) in gathered.chunks_mut(BLOCK).enumerate() {
+                    self.walk.gather(input, start + done, inputs[input], &mut block[..length]);
+                }
+                for (operand, block) in operands.iter_mut().zip(gathered.chunks(BLOCK)) {
+                    *operand = Values::Many(&block[..length]);
+                }
+            }
+            for (input, operand) in operands.iter_mut().enumerate().take(if is_short { 0 } else { self.inputs.len() }) {
                 let base = self.walk.base(input, row);
                 *operand = match self.walk.row_strides[input] {
                     0 => Values::One(inputs[input][base]),

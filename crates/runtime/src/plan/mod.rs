@@ -22,6 +22,7 @@ mod policy;
 mod pool;
 mod product;
 mod reduce;
+mod scattered;
 mod step;
 mod strided;
 mod window;

@@ -21,6 +21,8 @@ pub(crate) enum Move {
     Strided { x: ValueId, parts: Vec<Part>, crosses_width: bool },
     /// Values side by side along an axis.
     Concat { values: Vec<ValueId>, axis: usize },
+    /// `x` from `offset` of a result on whose other elements are one value.
+    Pad { x: ValueId, offset: usize, value: f64 },
     /// Slices of `x` along an axis, picked by integers.
     Gather { x: ValueId, indices: ValueId, axis: usize },
 }
@@ -64,6 +66,7 @@ pub(crate) fn recognise(graph: &Graph, index: usize) -> Option<Node> {
             }
             (Move::Concat { values: values.clone(), axis: wrap(axis?, rank)? }, values)
         }
+        "pad" => pad(graph, operation)?,
         "gather" => {
             let (x, indices) = (graph.at(operation, "x")?, graph.at(operation, "indices")?);
             let (axis, batch) = graph.attributes(operation, |a| (a.int("axis"), a.int("batch_dims")));
@@ -141,6 +144,23 @@ fn split(graph: &Graph, operation: &Operation, shape: &[usize]) -> Parts {
         offset += graph.shape(output).get(axis)? * held[axis];
     }
     Some((parts, axis + 1 == shape.len()))
+}
+
+/// Constant borders of fp16.
+fn pad(graph: &Graph, operation: &Operation) -> Option<(Move, Vec<ValueId>)> {
+    let (x, output) = (graph.at(operation, "x")?, *operation.outputs.first()?);
+    let (given, is_constant, value) = graph.attributes(operation, |a| {
+        (a.ints("pad"), matches!(a.text("mode"), None | Some("constant")), a.number("constant_val").unwrap_or(0.0))
+    });
+    let given = given?;
+    let held = strides(graph.shape(output));
+    let first = held.len().checked_sub(given.len() / 2)?;
+    let mut offset = 0;
+    for (pair, stride) in given.chunks(2).zip(&held[first..]) {
+        offset += usize::try_from(*pair.first()?).ok()? * stride;
+        usize::try_from(*pair.get(1)?).ok()?;
+    }
+    (is_constant && graph.is_fp16(x)).then(|| (Move::Pad { x, offset, value }, vec![x]))
 }
 
 /// Moves between channels and blocks of pixels. The first two put the places of a block outside the channels, the other two inside.
@@ -223,6 +243,16 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, moved: &Move) -> Res
             let to = builder.make(output, Layout::Dense)?;
             let described = Described::of(builder, node, "copy");
             builder.push(node, described, Box::new(Concat { parts, outer, pitch, to }), &reads, &[to]);
+        }
+        &Move::Pad { x, offset, value } => {
+            let mut stored = [value];
+            builder.policy.store(&mut stored);
+            let from = builder.read(x)?;
+            let to = builder.make(node.outputs[0], Layout::Dense)?;
+            let held = strides(graph.shape(node.outputs[0]));
+            let step = Pad { from, to, shape: graph.shape(x).to_vec(), strides: held, offset, value: f16::from_f64(stored[0]) };
+            let described = Described::of(builder, node, "copy");
+            builder.push(node, described, Box::new(step), &[from], &[to]);
         }
         Move::Gather { x, indices, axis } => {
             let (from, picks) = (builder.read(*x)?, builder.read(*indices)?);
@@ -331,6 +361,38 @@ impl Strided {
                 }
             }
         });
+    }
+}
+
+struct Pad {
+    from: Spot,
+    to: Slot,
+    /// Of what is copied.
+    shape: Vec<usize>,
+    /// Of the result.
+    strides: Vec<usize>,
+    offset: usize,
+    value: f16,
+}
+
+impl Step for Pad {
+    fn run(&self, context: Context<'static>, memory: &mut Memory<'_>) -> Result<(), DeviceError> {
+        let ([from], [to]) = memory.split([self.from], [self.to])?;
+        let (from, to): (&[f16], &mut [f16]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+        let (Some((&row, outer)), Some((_, steps))) = (self.shape.split_last(), self.strides.split_last()) else {
+            to.copy_from_slice(from);
+            return Ok(());
+        };
+        parallel::pieces(context, to, parallel::SMALL, &|_, piece| piece.fill(self.value));
+        for (number, values) in from.chunks(row).enumerate() {
+            let (mut number, mut begin) = (number, self.offset);
+            for (extent, stride) in outer.iter().zip(steps).rev() {
+                begin += number % extent * stride;
+                number /= extent;
+            }
+            to[begin..begin + row].copy_from_slice(values);
+        }
+        Ok(())
     }
 }
 

@@ -79,7 +79,7 @@ fn single(graph: &Graph, index: usize, options: &Options) -> Option<Node> {
         return Some(Node { kind: Kind::View(of), covers: vec![index], reads: vec![of], outputs: operation.outputs.clone() });
     }
     norm::recognise(graph, index)
-        .or_else(|| reduce::recognise(graph, index))
+        .or_else(|| reduce::recognise(graph, index, options))
         .or_else(|| pool::recognise(graph, index, options))
         .or_else(|| movement::recognise(graph, index))
         .or_else(|| {

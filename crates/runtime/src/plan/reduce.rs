@@ -1,11 +1,13 @@
-//! Reductions over neighbouring axes of fp16 tensors.
+//! Reductions of fp16 tensors.
 
+use super::Options;
 use super::builder::{Builder, Described, Layout};
 use super::graph::Graph;
 use super::memory::{Memory, Slot, Spot};
 use super::node::{Kind, Node};
 use super::parallel;
 use super::policy::Policy;
+use super::scattered::{Runs, Scattered};
 use super::step::Step;
 use crate::DeviceError;
 use crate::emulator::Engine;
@@ -40,10 +42,12 @@ pub(crate) struct Reduce {
     outer: usize,
     length: usize,
     inner: usize,
+    /// How the results are found where the axes do not lie side by side.
+    runs: Option<Runs>,
 }
 
 /// Recognises operation `index`.
-pub(crate) fn recognise(graph: &Graph, index: usize) -> Option<Node> {
+pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options) -> Option<Node> {
     let operation = &graph.body.operations[index];
     let reduction = match operation.op.name {
         "reduce_sum" => Reduction::Sum,
@@ -70,9 +74,17 @@ pub(crate) fn recognise(graph: &Graph, index: usize) -> Option<Node> {
     // Axes of one element may lie between.
     let (first, last) = (*axes.first()?, *axes.last()?);
     let even = (first..=last).all(|axis| axes.contains(&axis) || shape[axis] == 1);
-    if !even || !graph.is_fp16(x) || !graph.is_fp16(output) || graph.body.ty(x).count() == 0 {
+    if !graph.is_fp16(x) || !graph.is_fp16(output) || graph.body.ty(x).count() == 0 {
         return None;
     }
+    let innermost = shape[last + 1..].iter().all(|&extent| extent == 1);
+    let runs = match options.policy {
+        Policy::Fast if even && !innermost => None,
+        Policy::Engine(_) if even => None,
+        // What an engine does beyond sums over several axes is left to the operator's meaning.
+        Policy::Engine(_) if !matches!(reduction, Reduction::Sum | Reduction::Mean) => return None,
+        _ => Some(Runs::new(shape, &axes)?),
+    };
     let reduce = Reduce {
         x,
         reduction,
@@ -80,6 +92,7 @@ pub(crate) fn recognise(graph: &Graph, index: usize) -> Option<Node> {
         length: shape[first..=last].iter().product(),
         inner: shape[last + 1..].iter().product(),
         axes,
+        runs,
     };
     Some(Node { kind: Kind::Reduce(reduce), covers: vec![index], reads: vec![x], outputs: vec![output] })
 }
@@ -105,8 +118,14 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, reduce: &Reduce) -> 
     }
     let x = builder.read(reduce.x)?;
     let to = builder.make(output, Layout::Dense)?;
-    let described = Described::of(builder, node, format!("reduction of {}", reduce.length));
-    let Reduce { reduction, outer, length, inner, .. } = *reduce;
+    let count = reduce.runs.as_ref().map_or(reduce.length, Runs::count);
+    let described = Described::of(builder, node, format!("reduction of {count}"));
+    if let Some(runs) = reduce.runs.clone() {
+        let step = Scattered { x, to, reduction: reduce.reduction, runs, policy: builder.policy.clone() };
+        builder.push(node, described, Box::new(step), &[x], &[to]);
+        return Ok(());
+    }
+    let &Reduce { reduction, outer, length, inner, .. } = reduce;
     let step: Box<dyn Step> = match builder.policy {
         Policy::Fast => Box::new(Fast { x, to, reduction, length, inner }),
         Policy::Engine(engine) => {
@@ -174,7 +193,7 @@ impl Step for Fast {
 }
 
 impl Reduction {
-    fn start(self) -> f32 {
+    pub(crate) fn start(self) -> f32 {
         match self {
             Self::Max => f32::NEG_INFINITY,
             Self::Min => f32::INFINITY,
@@ -182,7 +201,7 @@ impl Reduction {
         }
     }
 
-    fn join(self, sum: f32, value: f32) -> f32 {
+    pub(crate) fn join(self, sum: f32, value: f32) -> f32 {
         match self {
             Self::Sum | Self::Mean => sum + value,
             Self::Max => sum.max(value),
@@ -192,7 +211,16 @@ impl Reduction {
         }
     }
 
-    fn finish(self, sum: f32, length: usize) -> f32 {
+    /// Joins two sums of parts.
+    pub(crate) fn merge(self, a: f32, b: f32) -> f32 {
+        match self {
+            Self::Max => a.max(b),
+            Self::Min => a.min(b),
+            _ => a + b,
+        }
+    }
+
+    pub(crate) fn finish(self, sum: f32, length: usize) -> f32 {
         match self {
             Self::Mean => sum / length as f32,
             Self::Length => sum.sqrt(),
