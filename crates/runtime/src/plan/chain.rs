@@ -15,6 +15,7 @@ use crate::kernel::pointwise::{self, Binary, Other};
 use crate::kernel::types::Context;
 use aneforge_mil::{DType, Operation, ValueId};
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 
 /// Values per block.
 const BLOCK: usize = 1024;
@@ -465,30 +466,52 @@ impl Ready {
                 }
             },
             (Work::Compare(comparison), _) => {
-                for (index, slot) in out.iter_mut().enumerate() {
-                    let (x, y) = (a.at(index).to_f32(), b.at(index).to_f32());
-                    let holds = match comparison {
-                        Comparison::Equal => x == y,
-                        Comparison::NotEqual => x != y,
-                        Comparison::Less => x < y,
-                        Comparison::LessEqual => x <= y,
-                        Comparison::Greater => x > y,
-                        Comparison::GreaterEqual => x >= y,
-                    };
-                    *slot = if holds { f16::ONE } else { f16::ZERO };
+                let (mut left, mut right) = ([0f32; BLOCK], [0f32; BLOCK]);
+                let (left, right) = (a.widened(&mut left[..out.len()]), b.widened(&mut right[..out.len()]));
+                match comparison {
+                    Comparison::Equal => compare(left, right, out, |x, y| x == y),
+                    Comparison::NotEqual => compare(left, right, out, |x, y| x != y),
+                    Comparison::Less => compare(left, right, out, |x, y| x < y),
+                    Comparison::LessEqual => compare(left, right, out, |x, y| x <= y),
+                    Comparison::Greater => compare(left, right, out, |x, y| x > y),
+                    Comparison::GreaterEqual => compare(left, right, out, |x, y| x >= y),
                 }
             }
-            (Work::Select, _) => {
-                for (index, slot) in out.iter_mut().enumerate() {
-                    *slot = if a.at(index) == f16::ZERO { c.at(index) } else { b.at(index) };
+            (Work::Select, _) => match (a, b, c) {
+                (Values::Many(conditions), Values::One(b), Values::One(c)) => {
+                    out.iter_mut().zip(conditions).for_each(|(slot, a)| *slot = if a.to_bits() & 0x7fff == 0 { c } else { b });
                 }
-            }
+                (Values::Many(conditions), Values::Many(values), Values::One(c)) => {
+                    let given = conditions.iter().zip(values);
+                    out.iter_mut().zip(given).for_each(|(slot, (a, b))| *slot = if a.to_bits() & 0x7fff == 0 { c } else { *b });
+                }
+                _ => {
+                    for (index, slot) in out.iter_mut().enumerate() {
+                        *slot = if a.at(index).to_bits() & 0x7fff == 0 { c.at(index) } else { b.at(index) };
+                    }
+                }
+            },
             (Work::Unary, None) => out.fill(f16::NAN),
         }
     }
 }
 
+fn compare(left: &[f32], right: &[f32], out: &mut [f16], holds: impl Fn(f32, f32) -> bool) {
+    for (slot, (&x, &y)) in out.iter_mut().zip(left.iter().zip(right)) {
+        *slot = if holds(x, y) { f16::ONE } else { f16::ZERO };
+    }
+}
+
 impl Values<'_> {
+    /// The values in fp32, in which comparisons are fast.
+    fn widened<'a>(&self, block: &'a mut [f32]) -> &'a [f32] {
+        match self {
+            Self::Many(values) => values.convert_to_f32_slice(block),
+            Self::One(value) => block.fill(value.to_f32()),
+        }
+        block
+    }
+
     fn at(&self, index: usize) -> f16 {
         match self {
             Self::Many(values) => values[index],

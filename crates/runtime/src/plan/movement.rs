@@ -56,6 +56,7 @@ pub(crate) fn recognise(graph: &Graph, index: usize) -> Option<Node> {
         "slice_by_index" => strided(graph, operation, slice_by_index)?,
         "slice_by_size" => strided(graph, operation, slice_by_size)?,
         "split" => strided(graph, operation, split)?,
+        "tile" => strided(graph, operation, tile)?,
         "space_to_depth" | "depth_to_space" | "pixel_shuffle" | "pixel_unshuffle" => strided(graph, operation, blocks)?,
         "concat" => {
             let values = graph.all_at(operation, "values").to_vec();
@@ -161,6 +162,22 @@ fn pad(graph: &Graph, operation: &Operation) -> Option<(Move, Vec<ValueId>)> {
         usize::try_from(*pair.get(1)?).ok()?;
     }
     (is_constant && graph.is_fp16(x)).then(|| (Move::Pad { x, offset, value }, vec![x]))
+}
+
+/// Repeats stand still: a step of zero over each axis of repetitions.
+fn tile(graph: &Graph, operation: &Operation, shape: &[usize]) -> Parts {
+    let reps = graph.attributes(operation, |a| a.ints("reps")).filter(|reps| reps.len() == shape.len())?;
+    let held = strides(shape);
+    let (mut extents, mut steps) = (Vec::new(), Vec::new());
+    for (axis, &extent) in shape.iter().enumerate() {
+        let repeats = usize::try_from(reps[axis]).ok()?;
+        let both = [(repeats, 0), (extent, held[axis])];
+        both.into_iter().filter(|(extent, _)| *extent != 1).for_each(|(extent, step)| {
+            extents.push(extent);
+            steps.push(step);
+        });
+    }
+    Some((vec![Part { offset: 0, strides: steps, extents: Some(extents) }], false))
 }
 
 /// Moves between channels and blocks of pixels. The first two put the places of a block outside the channels, the other two inside.
