@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """PyTorch's side of the comparison of accuracies, and the table of all runs.
 
-`parity.py train START DATA` trains, in single precision with two threads, from the weights and over the batches of START (see
-crates/train/examples/parity.rs) and prints accuracies on all test images after each epoch, as JSON. `parity.py table FOLDER`
-gathers the runs `TASK.DEVICE.SEED.json` of a folder into Markdown; with `--judge` it ends with 1 where a bound is missed.
+`parity.py train START DATA` trains, in single precision with two threads, from the weights and over
+the batches of START (see crates/train/examples/parity.rs) and prints accuracies on all test images
+after each epoch, as JSON. `parity.py table FOLDER` gathers the runs `TASK.DEVICE.SEED.json` of a folder
+into Markdown; with `--judge` it ends with 1 where a bound is missed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ TITLES = {
 
 def images(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Pixels as bytes [count, 1, 28, 28] and labels of one part, from plain IDX files."""
-    pixels = np.fromfile(folder / f"{part}-images-idx3-ubyte", np.uint8, offset=16).reshape(-1, 1, 28, 28)
+    pixels = np.fromfile(folder / f"{part}-images-idx3-ubyte", np.uint8, offset=16).reshape(
+        -1, 1, 28, 28
+    )
     labels = np.fromfile(folder / f"{part}-labels-idx1-ubyte", np.uint8, offset=8)
     assert len(pixels) == len(labels)
     return pixels, labels
@@ -48,15 +51,24 @@ def train(start: dict[str, Any], folder: Path, most: int | None) -> dict[str, An
     def tensors(part: str) -> tuple[torch.Tensor, torch.Tensor]:
         pixels, labels = images(folder, part)
         scaled = (pixels.astype(np.float64) / 255 - mean) / deviation
-        return torch.from_numpy(scaled.astype(np.float32)), torch.from_numpy(labels.astype(np.int64))
+        return torch.from_numpy(scaled.astype(np.float32)), torch.from_numpy(
+            labels.astype(np.int64)
+        )
 
-    p = {name: torch.tensor(given["values"]).reshape(given["shape"]) for name, given in start["parameters"].items()}
+    p = {
+        name: torch.tensor(given["values"]).reshape(given["shape"])
+        for name, given in start["parameters"].items()
+    }
     for value in p.values():
         value.requires_grad_(True)
 
     def forward(x: torch.Tensor) -> torch.Tensor:
-        x = functional.max_pool2d(functional.conv2d(x, p["conv1.weight"], p["conv1.bias"], padding=1).relu(), 2)
-        x = functional.max_pool2d(functional.conv2d(x, p["conv2.weight"], p["conv2.bias"], padding=1).relu(), 2)
+        x = functional.max_pool2d(
+            functional.conv2d(x, p["conv1.weight"], p["conv1.bias"], padding=1).relu(), 2
+        )
+        x = functional.max_pool2d(
+            functional.conv2d(x, p["conv2.weight"], p["conv2.bias"], padding=1).relu(), 2
+        )
         return functional.linear(x.flatten(1), p["dense.weight"], p["dense.bias"])
 
     (x, y), (test_x, test_y) = tensors("train"), tensors("t10k")
@@ -81,7 +93,10 @@ def train(start: dict[str, Any], folder: Path, most: int | None) -> dict[str, An
             accuracies.append(accuracy())
             testing += time.perf_counter() - before
     seconds = time.perf_counter() - began
-    windows = [sum(part) / len(part) for part in (losses[at : at + WINDOW] for at in range(0, len(losses), WINDOW))]
+    windows = [
+        sum(part) / len(part)
+        for part in (losses[at : at + WINDOW] for at in range(0, len(losses), WINDOW))
+    ]
     return {
         "accuracy": accuracies or [accuracy()],
         "losses": windows,
@@ -91,7 +106,9 @@ def train(start: dict[str, Any], folder: Path, most: int | None) -> dict[str, An
     }
 
 
-def section(task: str, runs: dict[str, dict[str, dict[str, Any]]], problems: list[str]) -> list[str]:
+def section(
+    task: str, runs: dict[str, dict[str, dict[str, Any]]], problems: list[str]
+) -> list[str]:
     """A net's table; adds to `problems` what misses a bound."""
     peers = sorted(runs, key=lambda name: (name != "pytorch", name))
     seeds = sorted(runs["pytorch"])
@@ -99,7 +116,11 @@ def section(task: str, runs: dict[str, dict[str, dict[str, Any]]], problems: lis
     mean = {peer: sum(values) / len(values) for peer, values in percent.items()}
     headings = [f"seed {seed}" for seed in seeds]
     lines = [f"## {task}: {TITLES.get(task, '')}", ""]
-    lines += ["| | " + " | ".join([*headings, "mean", "difference of means", "largest of a seed", "ms per step"]) + " |"]
+    lines += [
+        "| | "
+        + " | ".join([*headings, "mean", "difference of means", "largest of a seed", "ms per step"])
+        + " |"
+    ]
     lines += ["|---" * (len(seeds) + 5) + "|"]
     for peer in peers:
         values = " | ".join(f"{value:.2f} %" for value in percent[peer])
@@ -108,17 +129,27 @@ def section(task: str, runs: dict[str, dict[str, dict[str, Any]]], problems: lis
             difference = "| |"
         else:
             means = mean[peer] - mean["pytorch"]
-            each = max((a - b for a, b in zip(percent[peer], percent["pytorch"], strict=True)), key=abs)
+            each = max(
+                (a - b for a, b in zip(percent[peer], percent["pytorch"], strict=True)), key=abs
+            )
             difference = f"| {means:+.2f} | {each:+.2f}"
             if not (abs(means) <= MEANS and abs(each) <= EACH):
-                problems.append(f"{task} on {peer}: means differ by {means:+.2f}, a seed by {each:+.2f}")
+                problems.append(
+                    f"{task} on {peer}: means differ by {means:+.2f}, a seed by {each:+.2f}"
+                )
         lines.append(f"| {peer} | {values} | {mean[peer]:.2f} % {difference} | {step:.1f} |")
     ours = [runs[peer][seed] for peer in peers if peer != "pytorch" for seed in seeds]
     counted = sum(run["dispatches"] for run in ours), sum(run["steps"] for run in ours)
     moved = sum(run["state_bytes_in_steps"] for run in ours)
-    lines += ["", f"Ours: {counted[0]} dispatches for {counted[1]} steps, {moved} bytes of state moved between host and device in them."]
+    lines += [
+        "",
+        f"Ours: {counted[0]} dispatches for {counted[1]} steps, {moved} bytes of state moved between "
+        "host and device in them.",
+    ]
     if counted[0] != counted[1] or moved:
-        problems.append(f"{task}: {counted[0]} dispatches for {counted[1]} steps, {moved} bytes of state")
+        problems.append(
+            f"{task}: {counted[0]} dispatches for {counted[1]} steps, {moved} bytes of state"
+        )
     curve = "; ".join(f"{peer} {runs[peer][seeds[0]]['losses'][-1]:.3f}" for peer in peers)
     lines += [f"Mean loss of the last {WINDOW} steps, seed {seeds[0]}: {curve}.", ""]
     return lines
@@ -135,18 +166,35 @@ def table(folder: Path) -> tuple[str, list[str]]:
     problems: list[str] = []
     lines = ["# Accuracy beside PyTorch", ""]
     lines += [
-        "Written by `make parity`. Convolutional nets on Fashion-MNIST, trained from the same first weights over the same batches of",
-        "100 with Adam (rate 0.001) in fp16 here and in fp32 by PyTorch; accuracy on all 10,000 test images after the last epoch.",
-        f"Bounds: means within {MEANS} point of PyTorch's, each seed within {EACH}. The emulator computes as the engine of an M1 is",
+        "Written by `make parity`. Convolutional nets on Fashion-MNIST, trained from the same "
+        "first weights over the same batches of",
+        "100 with Adam (rate 0.001) in fp16 here and in fp32 by PyTorch; accuracy on all 10,000 "
+        "test images after the last epoch.",
+        f"Bounds: means within {MEANS} point of PyTorch's, each seed within {EACH}. The emulator "
+        "computes as the engine of an M1 is",
         "published to; no figure here comes from a Mac.",
         "",
     ]
     for task in TITLES:
         if task in runs:
             lines += section(task, runs[task], problems)
-    total = sum(run["seconds"] for peers in runs.values() for seeds in peers.values() for run in seeds.values())
-    lines += [f"{total / 60:.0f} minutes of training in all, on {os.cpu_count()} processors ({platform.machine()})."]
-    finite = all(math.isfinite(value) for peers in runs.values() for s in peers.values() for r in s.values() for value in r["losses"])
+    total = sum(
+        run["seconds"]
+        for peers in runs.values()
+        for seeds in peers.values()
+        for run in seeds.values()
+    )
+    lines += [
+        f"{total / 60:.0f} minutes of training in all, on {os.cpu_count()} processors "
+        f"({platform.machine()})."
+    ]
+    finite = all(
+        math.isfinite(value)
+        for peers in runs.values()
+        for s in peers.values()
+        for r in s.values()
+        for value in r["losses"]
+    )
     if not finite:
         problems.append("a loss is no number")
     return "\n".join(lines) + "\n", problems
@@ -154,7 +202,9 @@ def table(folder: Path) -> tuple[str, list[str]]:
 
 def main() -> int:
     """Trains or gathers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("train")
     one.add_argument("start", type=Path)
@@ -166,14 +216,16 @@ def main() -> int:
     all_runs.add_argument("--judge", action="store_true")
     options = parser.parse_args()
     if options.command == "train":
-        json.dump(train(json.loads(options.start.read_text()), options.data, options.steps), sys.stdout)
+        json.dump(
+            train(json.loads(options.start.read_text()), options.data, options.steps), sys.stdout
+        )
         return 0
     text, problems = table(options.folder)
     if options.output:
         with tempfile.NamedTemporaryFile("w", dir=options.output.parent, delete=False) as staged:
             staged.write(text)
-        os.chmod(staged.name, 0o644)
-        os.replace(staged.name, options.output)
+        Path(staged.name).chmod(0o644)
+        Path(staged.name).replace(options.output)
     sys.stdout.write(text)
     for problem in problems:
         print(f"parity: {problem}", file=sys.stderr)

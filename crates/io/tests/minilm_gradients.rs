@@ -47,7 +47,7 @@ fn encoder(config: &BertConfig, words: &Tensor, weights: &[Tensor]) -> Tensor {
     let (batch, tokens, width) = (BATCH as i64, TOKENS as i64, config.width as i64);
     let mut next = weights.iter();
     let mut two = || (next.next().unwrap(), next.next().unwrap());
-    let normed = |x: &Tensor, (gamma, beta): (&Tensor, &Tensor)| x.layer_norm(&[-1], Some(gamma), Some(beta), config.epsilon);
+    let normed = |x: &Tensor, (gamma, beta): (&Tensor, &Tensor)| x.layer_norm([-1], Some(gamma), Some(beta), config.epsilon);
     let linear = |x: &Tensor, (weight, bias): (&Tensor, &Tensor)| x.matmul_with(weight, false, true).add(bias);
     let split = |x: Tensor| x.reshape(&[batch, tokens, heads, size]).transpose(&[0, 2, 1, 3]);
     let mut x = normed(words, two());
