@@ -59,17 +59,6 @@ fn numbers(values: &[f64]) -> Vec<String> {
     values.iter().map(|value| if value.is_nan() { "nan".to_string() } else { format!("{value:?}") }).collect()
 }
 
-fn told(value: &Attribute) -> Value {
-    match value {
-        Attribute::Absent => Value::Null,
-        Attribute::Int(value) => json!(value),
-        Attribute::Float(value) => json!(value),
-        Attribute::Flag(value) => json!(value),
-        Attribute::Text(text) => json!(text),
-        Attribute::Ints(values) => json!(values),
-    }
-}
-
 fn body(outputs: &[Tensor]) -> Result<Body, String> {
     let named: Vec<(String, Tensor)> =
         outputs.iter().enumerate().map(|(index, tensor)| (format!("out{index}"), tensor.clone())).collect();
@@ -136,7 +125,7 @@ fn judged(recipe: Recipe) -> Option<Result<Judged, String>> {
                 let attributes: serde_json::Map<String, Value> = op
                     .attributes
                     .iter()
-                    .map(|spec| (spec.name.to_string(), told(&value(spec.name, Attribute::from(spec.default)))))
+                    .map(|spec| (spec.name.to_string(), json!(value(spec.name, Attribute::from(spec.default)))))
                     .collect();
                 json!({"op": op.name, "inputs": inputs, "attributes": attributes})
             }

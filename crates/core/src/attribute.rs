@@ -6,7 +6,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 /// The value of an attribute.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
+#[serde(untagged)]
 pub enum Attribute {
     /// Left out where that has a meaning of its own.
     Absent,

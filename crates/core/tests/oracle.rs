@@ -30,17 +30,6 @@ fn numbers(array: &Array) -> Value {
     json!({ "shape": array.ty.shape, "data": array.data.iter().map(text).collect::<Vec<_>>() })
 }
 
-fn attribute(value: &Attribute) -> Value {
-    match value {
-        Attribute::Absent => Value::Null,
-        Attribute::Int(value) => json!(value),
-        Attribute::Float(value) => json!(value),
-        Attribute::Flag(value) => json!(value),
-        Attribute::Text(text) => json!(text),
-        Attribute::Ints(values) => json!(values),
-    }
-}
-
 fn used(op: &'static GraphOp, case: &Case, values: &[Array], tolerance: f64) -> Use {
     let built = build(op, case);
     let name = format!("{} {}", op.name, case.name);
@@ -55,7 +44,7 @@ fn used(op: &'static GraphOp, case: &Case, values: &[Array], tolerance: f64) -> 
         .iter()
         .map(|spec| {
             let given = case.attributes.iter().find(|given| given.0 == spec.name).map_or(spec.default, |given| given.1);
-            (spec.name.to_string(), attribute(&Attribute::from(given)))
+            (spec.name.to_string(), json!(Attribute::from(given)))
         })
         .collect();
     Use { name, request: json!({ "op": op.name, "inputs": inputs, "attributes": attributes }), results, tolerance }

@@ -5,12 +5,10 @@ mod common;
 
 use aneforge_compile::{CompileOptions, compile_body};
 use aneforge_core::{DType, Graph, HostArray, LowerOptions, Target, Tensor, Window, backward, lower_with};
-use aneforge_nn::{
-    Attention, AttentionOptions, Conv2d, DataPort, Embedding, LayerNorm, Linear, Mlp, NnError, Parameters, Pass, RmsNorm,
-    RopeStyle, SwiGlu, loss,
-};
+use aneforge_nn::{Attention, AttentionOptions, Conv2d, DataPort, LayerNorm, Linear, Mlp, NnError, Parameters, Pass, loss};
 use aneforge_runtime::Program;
 use aneforge_testkit::{Random, oracle};
+use common::llama::Llama;
 use common::{BATCH, CLASSES, Net, SIDE};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -55,39 +53,6 @@ impl Vit {
     }
 }
 
-/// A block of Llama's form between an embedding and its transpose.
-struct Llama {
-    words: Embedding,
-    first: RmsNorm,
-    attention: Attention,
-    second: RmsNorm,
-    dense: SwiGlu,
-    last: RmsNorm,
-}
-
-impl Llama {
-    fn new(parameters: &mut Parameters) -> Result<Self, NnError> {
-        let mut root = parameters.root();
-        let rope = Some((10000.0, RopeStyle::Halves));
-        let options = AttentionOptions { key_heads: 2, causal: true, rope, ..AttentionOptions::new(4) };
-        Ok(Self {
-            words: Embedding::new(&mut root.scope("words"), WORDS, WIDTH, 0.25)?,
-            first: RmsNorm::new(&mut root.scope("norm1"), WIDTH)?,
-            attention: Attention::new(&mut root.scope("attention"), WIDTH, options)?,
-            second: RmsNorm::new(&mut root.scope("norm2"), WIDTH)?,
-            dense: SwiGlu::new(&mut root.scope("dense"), WIDTH, 2 * WIDTH)?,
-            last: RmsNorm::new(&mut root.scope("norm"), WIDTH)?,
-        })
-    }
-
-    fn loss(&self, pass: &Pass, inputs: &[Tensor]) -> Tensor {
-        let x = self.words.apply(pass, &inputs[0]);
-        let x = x.add(&self.attention.apply(pass, &self.first.apply(pass, &x), None));
-        let x = x.add(&self.dense.apply(pass, &self.second.apply(pass, &x)));
-        loss::cross_entropy(&self.words.logits(pass, &self.last.apply(pass, &x)), &inputs[1], 0.0)
-    }
-}
-
 /// The loss of a model on its inputs.
 type Loss = Box<dyn Fn(&Pass, &[Tensor]) -> Tensor>;
 
@@ -114,7 +79,8 @@ fn models() -> Vec<Whole> {
         HostArray::from_i32(shape.to_vec(), &values).unwrap()
     };
     let (mut first, mut second, mut third) = (Parameters::new(1), Parameters::new(2), Parameters::new(3));
-    let (cnn, vit, llama) = (Net::new(&mut first).unwrap(), Vit::new(&mut second).unwrap(), Llama::new(&mut third).unwrap());
+    let (cnn, vit, llama) =
+        (Net::new(&mut first).unwrap(), Vit::new(&mut second).unwrap(), Llama::new(&mut third, "", WORDS, WIDTH).unwrap());
     vec![
         Whole {
             name: "cnn",
@@ -135,7 +101,7 @@ fn models() -> Vec<Whole> {
             parameters: third,
             ports: vec![DataPort::labels("words", &[ROWS, LENGTH], WORDS), DataPort::labels("next", &[ROWS, LENGTH], WORDS)],
             data: vec![labels(&[ROWS, LENGTH], WORDS), labels(&[ROWS, LENGTH], WORDS)],
-            loss: Box::new(move |pass, inputs| llama.loss(pass, inputs)),
+            loss: Box::new(move |pass, inputs| loss::cross_entropy(&llama.logits(pass, &inputs[0]), &inputs[1], 0.0)),
         },
     ]
 }

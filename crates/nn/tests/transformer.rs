@@ -1,51 +1,17 @@
 //! A small language model of the modules for transformers learns on every kind of device.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use aneforge_core::{HostArray, Tensor};
-use aneforge_nn::{
-    Attention, AttentionOptions, DataPort, Embedding, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, RmsNorm, RopeStyle,
-    Schedule, SwiGlu, Training, loss,
-};
+use aneforge_nn::{DataPort, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, Schedule, Training, loss};
 use aneforge_testkit::Random;
+use common::llama::Llama;
 
 const BATCH: usize = 4;
 const LENGTH: usize = 8;
 const WORDS: usize = 12;
 const WIDTH: usize = 16;
-
-/// One block of Llama's form between an embedding and its transpose.
-struct Model {
-    words: Embedding,
-    first: RmsNorm,
-    attention: Attention,
-    second: RmsNorm,
-    dense: SwiGlu,
-    last: RmsNorm,
-}
-
-impl Model {
-    fn new(parameters: &mut Parameters) -> Result<Self, NnError> {
-        let mut root = parameters.root();
-        let rope = Some((10000.0, RopeStyle::Halves));
-        let options = AttentionOptions { key_heads: 2, causal: true, rope, ..AttentionOptions::new(4) };
-        Ok(Self {
-            words: Embedding::new(&mut root.scope("words"), WORDS, WIDTH, 0.25)?,
-            first: RmsNorm::new(&mut root.scope("block.0.norm1"), WIDTH)?,
-            attention: Attention::new(&mut root.scope("block.0.attention"), WIDTH, options)?,
-            second: RmsNorm::new(&mut root.scope("block.0.norm2"), WIDTH)?,
-            dense: SwiGlu::new(&mut root.scope("block.0.dense"), WIDTH, 2 * WIDTH)?,
-            last: RmsNorm::new(&mut root.scope("norm"), WIDTH)?,
-        })
-    }
-
-    fn outcome(&self, pass: &Pass, inputs: &[Tensor]) -> Outcome {
-        let x = self.words.apply(pass, &inputs[0]);
-        let x = x.add(&self.attention.apply(pass, &self.first.apply(pass, &x), None));
-        let x = x.add(&self.dense.apply(pass, &self.second.apply(pass, &x)));
-        let logits = self.words.logits(pass, &self.last.apply(pass, &x));
-        loss::cross_entropy(&logits, &inputs[1], 0.1).into()
-    }
-}
 
 /// Sequences that count up by 1 or 5, round the vocabulary: the next word follows from two before it.
 fn batch(random: &mut Random) -> Vec<HostArray> {
@@ -63,7 +29,7 @@ fn a_language_model_learns_on_each_device_and_devices_agree_at_first() {
     let mut firsts = Vec::new();
     for (device, steps) in [("reference", 2), ("cpu", 120), ("emulator:m1", 120), ("emulator:m5", 10)] {
         let mut parameters = Parameters::new(4);
-        let model = Model::new(&mut parameters).unwrap();
+        let model = Llama::new(&mut parameters, "block.0.", WORDS, WIDTH).unwrap();
         let ports = [DataPort::labels("words", &[BATCH, LENGTH], WORDS), DataPort::labels("next", &[BATCH, LENGTH], WORDS)];
         let recipe = Recipe {
             schedule: Schedule::WarmupCosine { warmup: 10, total: 150, last: 0.1 },
@@ -71,7 +37,8 @@ fn a_language_model_learns_on_each_device_and_devices_agree_at_first() {
             ..Recipe::new(Optimizer::adamw(), 0.01)
         };
         let opened = aneforge_runtime::open(device).unwrap();
-        let forward = |pass: &Pass, inputs: &[Tensor]| model.outcome(pass, inputs);
+        let forward =
+            |pass: &Pass, inputs: &[Tensor]| Outcome::from(loss::cross_entropy(&model.logits(pass, &inputs[0]), &inputs[1], 0.1));
         let training =
             Training { parameters: &parameters, recipe: &recipe, ports: &ports, model: &forward, device: &opened, target: None };
         let mut trainer = training.resident().unwrap();

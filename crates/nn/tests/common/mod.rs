@@ -1,6 +1,8 @@
 //! A small classifier and its data, shared by the tests of trainers.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod llama;
+
 use aneforge_core::{DType, HostArray, Tensor, Window};
 use aneforge_nn::{
     BatchNorm, Conv2d, DataPort, Linear, NnError, Outcome, Parameters, Pass, Recipe, ResidentTrainer, Sampler, StepReport,
