@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use aneforge::compile::Notes;
-use aneforge::compile::compress::{CompressedWeight, Format, compress_for};
+use aneforge::compile::compress::{CompressedWeight, Format, STEP, compress_for};
 use aneforge::core::HostArray;
 use aneforge::io::{EmbedOptions, Embedder, NpyArray};
 use aneforge::mil::Body;
@@ -83,7 +83,7 @@ impl Compression {
             "auto" => {
                 let samples = samples.read(&body, self.calibration.as_deref())?;
                 let chosen = automatic(&body, target, &samples, self.cosine, device.as_ref()).map_err(failure)?;
-                notes.begin("compress");
+                notes.begin(STEP);
                 for weight in &chosen.weights {
                     let text = format!("{}; {}", weight.text(), weight.reason);
                     if weight.format == "fp16" { notes.missed(&weight.weight, text) } else { notes.applied(&weight.weight, text) }
@@ -93,7 +93,7 @@ impl Compression {
             "w8a8" => {
                 let samples = samples.read(&body, self.calibration.as_deref())?;
                 let made = quantise_activations(&body, &samples, device.as_ref()).map_err(failure)?;
-                notes.begin("compress");
+                notes.begin(STEP);
                 made.weights.iter().for_each(|weight| notes.applied(&weight.weight, weight.text()));
                 made.scales
                     .iter()

@@ -123,9 +123,10 @@ fn fill_segments(body: &Body, segments: &Segments, options: &CompileOptions, fol
 
 /// The operators that expand weights, each once; `none` where all are dense.
 fn compression(functions: &[&Body]) -> String {
-    let names: BTreeSet<&str> = functions.iter().flat_map(|body| &body.operations).map(|operation| operation.op.name).collect();
-    let expanding: Vec<&str> = names.into_iter().filter(|name| name.starts_with("constexpr_")).collect();
-    if expanding.is_empty() { "none".to_string() } else { expanding.join(", ") }
+    let operations = functions.iter().flat_map(|body| &body.operations);
+    let expanding: BTreeSet<&str> =
+        operations.filter(|operation| operation.op.expands_weight()).map(|operation| operation.op.name).collect();
+    if expanding.is_empty() { "none".to_string() } else { Vec::from_iter(expanding).join(", ") }
 }
 
 /// A manifest without ports and files.

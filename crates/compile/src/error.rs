@@ -56,6 +56,8 @@ pub enum CompileError {
         target: String,
         /// What to do.
         remedy: &'static str,
+        /// Whether something is larger than the target takes, and not of a kind that it lacks.
+        is_size: bool,
     },
     /// The program could not be written as text.
     #[error(transparent)]

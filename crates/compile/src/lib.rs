@@ -30,7 +30,7 @@ pub use error::CompileError;
 pub use manifest::{FileEntry, FileHash, Manifest, PortEntry, SCHEMA, SegmentEntry};
 pub use notes::{Note, Notes};
 pub use pipeline::Timing;
-pub use rewrite::{Rewriter, rewrite};
+pub use rewrite::{Rewriter, alone, rewrite};
 pub use segment::{Limits, Link, Move, Segment, SegmentKind, Segments};
 
 use aneforge_core::{Target, Tensor};

@@ -3,6 +3,7 @@
 use crate::CompileError;
 use aneforge_mil::op::OpTable;
 use aneforge_mil::{Body, Builder, Constant, DType, Operand, Operation, Output, TensorType, ValueId, ValueKind};
+use std::collections::HashMap;
 
 /// Copies `source` into a new body while a pass decides about each operation.
 pub struct Rewriter<'a> {
@@ -142,6 +143,26 @@ pub fn rewrite(
         }
     }
     rewriter.finish()
+}
+
+/// An operation as a program of its own: its constants are constants there, as is what `known` gives for other operands or in their
+/// place, and the rest are inputs, in the order in which the operation first reads them.
+pub fn alone(body: &Body, operation: &Operation, known: impl Fn(ValueId) -> Option<Constant>) -> Body {
+    let mut single = Body { name: body.name.clone(), ..Body::default() };
+    let mut mapped: HashMap<ValueId, ValueId> = HashMap::new();
+    let mut arguments = operation.arguments.clone();
+    for id in arguments.iter_mut().flat_map(Operand::values_mut) {
+        let value = body.value(*id);
+        *id = *mapped.entry(*id).or_insert_with(|| match (known(*id), &value.kind) {
+            (Some(constant), _) => single.add_constant(value.name.clone(), value.ty.clone(), constant),
+            (None, ValueKind::Constant(constant)) => single.add_constant(value.name.clone(), value.ty.clone(), constant.clone()),
+            (None, _) => single.add_input(value.name.clone(), value.ty.clone()),
+        });
+    }
+    let results = operation.outputs.iter().map(|&id| (body.value(id).name.clone(), body.ty(id).clone())).collect();
+    let outputs = single.add_operation(operation.op, arguments, results);
+    single.outputs = outputs.iter().map(|&value| Output { name: single.value(value).name.clone(), value }).collect();
+    single
 }
 
 /// What stands at a port of an operation.

@@ -84,8 +84,7 @@ fn nothing_is_measured_without_an_evidence_file() {
 /// Differences between the support that a record or row states and the guide's matrix.
 fn differences(name: &str, stated: &Support) -> Vec<String> {
     let differs = |family: Family| {
-        let place = support::FAMILIES.iter().rposition(|&from| from <= family.number()).unwrap();
-        let own = stated.families[place];
+        let own = stated.standing(family.number());
         let guide = |claim: &&Claim| claim.source == "guide/a" && claim.covers(family) && !claim.is_limit();
         let theirs = claims().about(name).find(guide)?.verdict.word();
         (own.to_string() != theirs).then(|| format!("{name} is {own} on {family}, the guide says {theirs}"))

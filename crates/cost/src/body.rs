@@ -87,7 +87,7 @@ impl Counter<'_> {
             | "space_to_depth" | "depth_to_space" | "space_to_batch" | "batch_to_space" | "scatter" | "scatter_nd"
             | "scatter_along_axis" => vec![Work1::vector(Kind::Movement, results)],
             "reshape" | "expand_dims" | "squeeze" | "flatten2d" | "identity" | "shape" | "fill" | "range_1d" => vector(Kind::Free),
-            name if name.starts_with("constexpr_") => vector(Kind::Free),
+            _ if operation.op.expands_weight() => vector(Kind::Free),
             _ => vector(Kind::Elementwise),
         }
     }

@@ -12,9 +12,7 @@ impl Body {
         let ty = self.ty(id);
         match self.constant(id) {
             // A compressed weight is known when the program is compiled, though nobody expands it to look.
-            None if self.producer(id).is_some_and(|producer| producer.op.name.starts_with("constexpr_")) => {
-                Argument::known(ty.clone())
-            }
+            None if self.producer(id).is_some_and(|producer| producer.op.expands_weight()) => Argument::known(ty.clone()),
             None => Argument::typed(ty.clone()),
             Some(Constant::Text(text)) => Argument::string(text.clone()),
             Some(constant) if ty.count() <= SMALL_CONSTANT => {

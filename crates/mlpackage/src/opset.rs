@@ -99,7 +99,7 @@ impl OpSet {
                 needed = needed.max(later.map_or(Self::Ios15, |row| row.1));
             }
         }
-        if op.name.starts_with("constexpr_") {
+        if op.expands_weight() {
             return Ok(needed);
         }
         let used = operation.arguments.iter().flat_map(Operand::values).chain(&operation.outputs);

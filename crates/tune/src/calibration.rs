@@ -2,7 +2,7 @@
 
 use crate::TuneError;
 use aneforge_core::{DType, HostArray};
-use aneforge_mil::Body;
+use aneforge_mil::{Array, Body, TensorType};
 
 /// Samples on which errors are measured, each with one array per input of the program.
 #[derive(Clone, Debug)]
@@ -43,18 +43,14 @@ impl Calibration {
     /// # Errors
     /// [`TuneError::Calibration`] for inputs that are no floats: which integers make sense only the model's maker knows.
     pub fn generated(body: &Body, count: usize, seed: u64) -> Result<Self, TuneError> {
-        let mut state = seed ^ 0x9e37_79b9_7f4a_7c15;
-        let mut uniform = || {
-            // Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-        };
+        let count = count.max(1);
+        let numbers = 2 * count * body.inputs.iter().map(|&id| body.ty(id).count()).sum::<usize>();
+        let uniform = Array::seeded(TensorType::new(DType::Fp64, [numbers]), seed, (0.0, 1.0));
         // Box and Muller, "A Note on the Generation of Random Normal Deviates", 1958.
-        let mut normal = || (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+        let normal = |pair: &[f64]| (-2.0 * (1.0 - pair[0]).ln()).sqrt() * (std::f64::consts::TAU * pair[1]).cos();
+        let mut normals = uniform.data.chunks_exact(2).map(normal);
         let mut samples = Vec::with_capacity(count);
-        for _ in 0..count.max(1) {
+        for _ in 0..count {
             let mut sample = Vec::with_capacity(body.inputs.len());
             for &id in &body.inputs {
                 let value = body.value(id);
@@ -62,7 +58,7 @@ impl Calibration {
                     let problem = format!("input {:?} is {}: numbers for it cannot be made up, give samples", value.name, value.ty);
                     return Err(TuneError::Calibration { problem });
                 }
-                let values: Vec<f64> = (0..value.ty.count()).map(|_| normal()).collect();
+                let values: Vec<f64> = normals.by_ref().take(value.ty.count()).collect();
                 sample.push(HostArray::from_f64(value.ty.dtype, value.ty.shape.clone(), &values)?);
             }
             samples.push(sample);

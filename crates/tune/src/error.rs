@@ -15,9 +15,6 @@ pub enum TuneError {
     /// A host array could not be made.
     #[error(transparent)]
     Host(#[from] aneforge_core::HostError),
-    /// An operator could not be built.
-    #[error(transparent)]
-    Build(#[from] aneforge_mil::BuildError),
     /// Samples that do not fit the program.
     #[error("calibration: {problem}")]
     Calibration {

@@ -2,12 +2,13 @@
 
 use crate::quality::{Quality, load, run};
 use crate::{Calibration, TuneError};
+use aneforge_compile::alone;
 use aneforge_compile::compress::Slot;
 use aneforge_core::{HostArray, Weight};
-use aneforge_mil::{Body, Builder, Constant, Operand, Operation, Output, ValueId, ValueKind};
+use aneforge_mil::{Body, Constant, Operand, Operation, Output, ValueId, ValueKind};
 use aneforge_runtime::Device;
 use half::f16;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Samples on which a layer is measured; the program is measured on all.
 const LAYER_SAMPLES: usize = 4;
@@ -43,11 +44,12 @@ fn reader<'a>(body: &'a Body, slot: &Slot) -> Option<&'a Operation> {
     body.operations.iter().find(|operation| operation.arguments.iter().flat_map(Operand::values).any(|&id| id == slot.value))
 }
 
-/// Values that an operation takes from others at run time.
+/// Values that an operation takes from others at run time, in the order of the inputs of [`alone`].
 fn received(body: &Body, operation: &Operation) -> Vec<ValueId> {
     let mut ids: Vec<ValueId> = operation.arguments.iter().flat_map(Operand::values).copied().collect();
     ids.retain(|&id| body.constant(id).is_none());
-    ids.dedup();
+    let mut seen = HashSet::new();
+    ids.retain(|&id| seen.insert(id));
     ids
 }
 
@@ -159,30 +161,8 @@ impl<'a> Layer<'a> {
     }
 
     fn alone(&self, values: &[f16]) -> Result<Body, TuneError> {
-        let mut builder = Builder::new("layer");
-        let mut made: HashMap<ValueId, ValueId> = HashMap::new();
-        for &id in &received(self.body, self.operation) {
-            let value = self.body.value(id);
-            made.insert(id, builder.input(&value.name, value.ty.clone()));
-        }
-        let mut arguments = self.operation.arguments.clone();
-        for id in arguments.iter_mut().flat_map(Operand::values_mut) {
-            let value = self.body.value(*id);
-            *id = match (&value.kind, made.get(id)) {
-                (_, Some(&new)) => new,
-                _ if *id == self.slot.value => {
-                    let weight = Weight::from_fp16(value.ty.shape.clone(), values).map_err(aneforge_runtime::DeviceError::from)?;
-                    builder.weight(&value.name, weight)
-                }
-                (ValueKind::Constant(Constant::Weight(weight)), None) => builder.weight(&value.name, weight.clone()),
-                (ValueKind::Constant(Constant::Values(values)), None) => builder.values(value.ty.clone(), values.clone()),
-                (ValueKind::Constant(Constant::Text(text)), None) => builder.text(text),
-                _ => return Err(aneforge_compile::CompileError::internal("a layer lost one of its operands").into()),
-            };
-        }
-        let results = builder.apply(self.operation.op, arguments, "answer")?;
-        let mut body = builder.finish();
-        body.outputs = results.first().map(|&value| Output { name: "answer".to_string(), value }).into_iter().collect();
-        Ok(body)
+        let shape = self.body.ty(self.slot.value).shape.clone();
+        let weight = Weight::from_fp16(shape, values).map_err(aneforge_runtime::DeviceError::from)?;
+        Ok(alone(self.body, self.operation, |id| (id == self.slot.value).then(|| Constant::Weight(weight.clone()))))
     }
 }

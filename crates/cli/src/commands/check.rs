@@ -153,7 +153,7 @@ fn findings(targets: &[TargetCheck]) -> String {
                 continue;
             }
             // A target that takes no program refuses all operators for one reason.
-            let what = if reason.contains("takes no program") {
+            let what = if CompilerTarget::find(target.target).is_some_and(|found| found.chip().is_none()) {
                 "every operator".to_string()
             } else {
                 format!("{count} {op}, first {first}")

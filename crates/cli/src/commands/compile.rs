@@ -4,7 +4,7 @@ use crate::compression::Compression;
 use crate::failure::Failure;
 use crate::model::ModelOptions;
 use crate::output;
-use aneforge::compile::compress::CompressedWeight;
+use aneforge::compile::compress::{CompressedWeight, STEP};
 use aneforge::tune::Quality;
 use aneforge::{CompileOptions, Dialect, Target};
 use serde::Serialize;
@@ -93,7 +93,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let writing = start.elapsed();
     let timings = compiled.timings.iter().map(|timing| (timing.pass.to_string(), timing.time));
-    let before = [("lowering".to_string(), lowering)].into_iter().chain(compressed.time.map(|time| ("compress".to_string(), time)));
+    let before = [("lowering".to_string(), lowering)].into_iter().chain(compressed.time.map(|time| (STEP.to_string(), time)));
     let report = Report {
         description,
         target: target.to_string(),

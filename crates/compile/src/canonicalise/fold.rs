@@ -32,7 +32,7 @@ pub const FOLD: Pass = Pass {
 fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, CompileError> {
     rewrite(&body, |rewriter, operation| {
         // Compressed weights stay compressed: expanding them is what `constexpr_*` exists to avoid.
-        if operation.op.name.starts_with("constexpr_") || operation.outputs.is_empty() {
+        if operation.op.expands_weight() || operation.outputs.is_empty() {
             return Ok(false);
         }
         let mut ports = Vec::with_capacity(operation.arguments.len());

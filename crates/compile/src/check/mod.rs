@@ -12,7 +12,7 @@ pub use risk::{Risk, RiskKind, risks};
 
 use crate::CompileError;
 use aneforge_core::{Chip, CompilerTarget, Target, compiler_targets};
-use aneforge_mil::op::{FAMILIES, Standing};
+use aneforge_mil::op::Standing;
 use aneforge_mil::{Body, Operation};
 use std::collections::BTreeMap;
 
@@ -160,7 +160,7 @@ fn judge(alone: &Body, operation: &Operation, chip: &Chip, target: &Target) -> (
                     if names.is_empty() { "removed by the passes".to_string() } else { format!("written as {}", short(&names)) };
                 return (Verdict::Decomposed, reason, String::new());
             }
-            match standing(operation, chip) {
+            match operation.op.support.standing(chip.family.number()) {
                 Standing::Native => (Verdict::Native, String::new(), String::new()),
                 _ => {
                     let reason = format!("composed, folded or done in software on {}", chip.family);
@@ -168,17 +168,12 @@ fn judge(alone: &Body, operation: &Operation, chip: &Chip, target: &Target) -> (
                 }
             }
         }
-        Err(CompileError::Limit { rule, remedy, ty, .. }) => {
-            let verdict = if is_size(&rule) { Verdict::Oversize } else { Verdict::Rejected };
+        Err(CompileError::Limit { rule, remedy, ty, is_size, .. }) => {
+            let verdict = if is_size { Verdict::Oversize } else { Verdict::Rejected };
             (verdict, format!("{ty}: {rule}"), remedy.to_string())
         }
         Err(error) => (Verdict::Rejected, error.to_string(), String::new()),
     }
-}
-
-/// Limits on sizes say which size is over which limit; the others say what is missing.
-fn is_size(rule: &str) -> bool {
-    rule.contains("the limit is")
 }
 
 fn short(names: &[&str]) -> String {
@@ -186,10 +181,4 @@ fn short(names: &[&str]) -> String {
     let rest = names.len().saturating_sub(SHOWN);
     let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     if rest > 0 { format!("{shown} and {rest} more") } else { shown }
-}
-
-fn standing(operation: &Operation, chip: &Chip) -> Standing {
-    let families = operation.op.support.families;
-    let place = FAMILIES.iter().rposition(|&family| family <= chip.family.number()).unwrap_or(0);
-    families[place]
 }

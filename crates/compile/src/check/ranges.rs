@@ -5,6 +5,7 @@
 //! in a run replaces both.
 
 use super::single;
+use crate::rewrite::one;
 use aneforge_mil::{Body, Constant, DType, Operand, Operation, TensorType, ValueId, Weight};
 use std::collections::HashMap;
 
@@ -118,13 +119,8 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn operand(&self, operation: &Operation, port: &str) -> Option<ValueId> {
-        let index = operation.op.port(port)?;
-        operation.arguments.get(index)?.values().first().copied()
-    }
-
     fn at(&mut self, operation: &Operation, port: &str) -> Option<Range> {
-        let id = self.operand(operation, port)?;
+        let id = one(operation, port)?;
         match (self.known[id.index()], self.body.constant(id)) {
             (None, Some(Constant::Weight(_))) => Some(self.weight(id, false).range),
             // What overflows is told where it does, and does not make all that follows overflow as well.
@@ -133,7 +129,7 @@ impl Finder<'_> {
     }
 
     fn number(&self, operation: &Operation, port: &str) -> Option<f64> {
-        match self.body.constant(self.operand(operation, port)?)? {
+        match self.body.constant(one(operation, port)?)? {
             Constant::Values(values) => values.first().copied(),
             _ => None,
         }
@@ -174,7 +170,7 @@ impl Finder<'_> {
             "mul" => {
                 let (x, y) = pair?;
                 let corners = [x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high];
-                let is_square = self.operand(operation, "x") == self.operand(operation, "y");
+                let is_square = one(operation, "x") == one(operation, "y");
                 let low = if is_square { 0.0 } else { corners.into_iter().fold(f64::INFINITY, f64::min) };
                 Range { low, high: corners.into_iter().fold(f64::NEG_INFINITY, f64::max), scale: x.scale * y.scale }
             }
@@ -213,7 +209,7 @@ impl Finder<'_> {
 
     /// Root mean square of probabilities: those of a softmax over `n` are about `1 / n` each.
     fn probability(&self, operation: &Operation) -> f64 {
-        let x = self.operand(operation, "x").map(|id| self.body.ty(id));
+        let x = one(operation, "x").map(|id| self.body.ty(id));
         match (operation.op.name, x.and_then(|ty| ty.shape.last())) {
             ("softmax", Some(&extent)) => 1.0 / extent.max(1) as f64,
             _ => 0.58,
@@ -221,7 +217,7 @@ impl Finder<'_> {
     }
 
     fn terms(&self, operation: &Operation) -> f64 {
-        let before = self.operand(operation, "x").map_or(1, |id| self.body.ty(id).count());
+        let before = one(operation, "x").map_or(1, |id| self.body.ty(id).count());
         let after = operation.outputs.first().map_or(1, |&id| self.body.ty(id).count());
         before as f64 / after.max(1) as f64
     }
@@ -234,7 +230,7 @@ impl Finder<'_> {
 
     /// No element of `n` normalised ones is beyond `sqrt(n)`.
     fn normalised(&mut self, operation: &Operation) -> Option<Range> {
-        let x = self.operand(operation, "x")?;
+        let x = one(operation, "x")?;
         let count = self.body.ty(x).shape.last().copied().unwrap_or(1) as f64;
         let one = Range { low: 1.0, high: 1.0, scale: 1.0 };
         let zero = Range { low: 0.0, high: 0.0, scale: 0.0 };
@@ -257,8 +253,8 @@ impl Finder<'_> {
         if !matches!(name, "linear" | "matmul" | "conv" | "conv_transpose") {
             return None;
         }
-        let x = self.operand(operation, "x")?;
-        let other = self.operand(operation, "weight").or_else(|| self.operand(operation, "y"))?;
+        let x = one(operation, "x")?;
+        let other = one(operation, "weight").or_else(|| one(operation, "y"))?;
         let left = self.at(operation, "x")?;
         let inner = inner(self.body, operation)?;
         let (right, row) = match self.body.constant(other) {
@@ -313,7 +309,7 @@ fn assumed(ty: &TensorType, columns: bool) -> WeightRange {
 
 /// Extent that a product sums over.
 pub fn inner(body: &Body, operation: &Operation) -> Option<f64> {
-    let at = |port: &str| operation.op.port(port).and_then(|index| operation.arguments.get(index)?.values().first().copied());
+    let at = |port: &str| one(operation, port);
     let flag = |port: &str| {
         let constant = at(port).and_then(|id| body.constant(id));
         matches!(constant, Some(Constant::Values(values)) if values.first().is_some_and(|value| *value != 0.0))

@@ -3,6 +3,7 @@
 use super::product::product_error;
 use super::ranges::{FP16_LARGEST, Range, inner};
 use super::single;
+use crate::rewrite::one;
 use aneforge_core::{Chip, CompilerTarget};
 use aneforge_mil::{Body, Constant, DType, Operand, Operation, ValueId};
 
@@ -87,13 +88,8 @@ struct Seeker<'a> {
 }
 
 impl Seeker<'_> {
-    fn operand(&self, operation: &Operation, port: &str) -> Option<ValueId> {
-        let index = operation.op.port(port)?;
-        operation.arguments.get(index)?.values().first().copied()
-    }
-
     fn range(&self, operation: &Operation, port: &str) -> Option<Range> {
-        self.ranges[self.operand(operation, port)?.index()]
+        self.ranges[one(operation, port)?.index()]
     }
 
     fn on(&self, has: impl Fn(&Chip) -> bool) -> Vec<&'static str> {
@@ -124,7 +120,7 @@ impl Seeker<'_> {
         if inner(self.body, operation).is_none() {
             return;
         }
-        let right = self.operand(operation, "weight").or_else(|| self.operand(operation, "y"));
+        let right = one(operation, "weight").or_else(|| one(operation, "y"));
         let Some((left, right)) = self.range(operation, "x").zip(right.and_then(|id| self.scale_of(id))) else { return };
         let error = product_error(left.scale, right);
         if error >= self.threshold {
@@ -144,8 +140,8 @@ impl Seeker<'_> {
 
     fn slice(&self, operation: &Operation, output: ValueId, risks: &mut Vec<Risk>) {
         let name = operation.op.name;
-        let Some(x) = self.operand(operation, "x").filter(|_| matches!(name, "slice_by_index" | "slice_by_size")) else { return };
-        let begin = self.operand(operation, "begin").and_then(|id| self.body.constant(id));
+        let Some(x) = one(operation, "x").filter(|_| matches!(name, "slice_by_index" | "slice_by_size")) else { return };
+        let begin = one(operation, "begin").and_then(|id| self.body.constant(id));
         let starts_inside = matches!(begin, Some(Constant::Values(values)) if values.last().is_some_and(|last| *last != 0.0));
         let Some(range) = self.ranges[x.index()].filter(|range| starts_inside && range.magnitude() > SLICE_CEILING) else { return };
         let text = format!(
@@ -162,7 +158,7 @@ impl Seeker<'_> {
     }
 
     fn sums(&self, operation: &Operation, output: ValueId, risks: &mut Vec<Risk>) {
-        let Some(x) = self.operand(operation, "x") else { return };
+        let Some(x) = one(operation, "x") else { return };
         match operation.op.name {
             "reduce_sum" => {
                 let terms = self.body.ty(x).count() as f64 / self.body.ty(output).count().max(1) as f64;
@@ -197,7 +193,7 @@ impl Seeker<'_> {
     }
 
     fn epsilon(&self, operation: &Operation, output: ValueId, risks: &mut Vec<Risk>) {
-        let Some(Constant::Values(values)) = self.operand(operation, "epsilon").and_then(|id| self.body.constant(id)) else {
+        let Some(Constant::Values(values)) = one(operation, "epsilon").and_then(|id| self.body.constant(id)) else {
             return;
         };
         let Some(&epsilon) = values.first().filter(|epsilon| **epsilon > 0.0 && **epsilon < 2f64.powi(-14)) else { return };
@@ -231,8 +227,8 @@ impl Seeker<'_> {
     }
 
     fn is_winograd(&self, operation: &Operation) -> bool {
-        let kernel = self.operand(operation, "weight").map(|id| self.body.ty(id).shape.clone()).unwrap_or_default();
-        let strides = self.operand(operation, "strides").and_then(|id| self.body.constant(id));
+        let kernel = one(operation, "weight").map(|id| self.body.ty(id).shape.clone()).unwrap_or_default();
+        let strides = one(operation, "strides").and_then(|id| self.body.constant(id));
         let is_one = match strides {
             Some(Constant::Values(values)) => values.iter().all(|stride| *stride == 1.0),
             _ => operation.arguments.iter().all(|argument| !matches!(argument, Operand::Many(_))),

@@ -1,6 +1,7 @@
 //! Distinct uses of operators, each as a program of its own.
 
-use aneforge_mil::{Body, Constant, DType, Operand, Operation, Output, ValueId, ValueKind, Weight};
+use crate::rewrite::alone;
+use aneforge_mil::{Body, Constant, DType, Operand, Operation, ValueId, ValueKind, Weight};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub fn distinct(body: &Body) -> Vec<Use> {
         }
         places.insert(key, uses.len());
         let name = operation.outputs.first().map_or_else(String::new, |&output| body.value(output).name.clone());
-        uses.push(Use { first: index, name, count: 1, body: alone(body, operation, &constant) });
+        uses.push(Use { first: index, name, count: 1, body: alone(body, operation, |id| stand_in(body, id, &constant)) });
     }
     uses
 }
@@ -74,27 +75,8 @@ pub fn constants(body: &Body) -> Vec<bool> {
 }
 
 /// A weight that is never read: where one is made by operations on constants, some ports take nothing but a constant.
-fn stand_in(body: &Body, id: ValueId) -> Option<Constant> {
+fn stand_in(body: &Body, id: ValueId, constant: &[bool]) -> Option<Constant> {
     let ty = body.ty(id);
-    (ty.dtype == DType::Fp16).then(|| Constant::Weight(Weight::computed(ty.shape.clone(), Arc::new(|_| Ok(())))))
-}
-
-fn alone(body: &Body, operation: &Operation, constant: &[bool]) -> Body {
-    let mut single = Body { name: body.name.clone(), ..Body::default() };
-    let mut mapped: HashMap<ValueId, ValueId> = HashMap::new();
-    let mut arguments = operation.arguments.clone();
-    for id in arguments.iter_mut().flat_map(Operand::values_mut) {
-        let value = body.value(*id);
-        let made = constant[id.index()].then(|| stand_in(body, *id)).flatten();
-        let new = *mapped.entry(*id).or_insert_with(|| match (&value.kind, made) {
-            (ValueKind::Constant(constant), _) => single.add_constant(value.name.clone(), value.ty.clone(), constant.clone()),
-            (_, Some(weight)) => single.add_constant(value.name.clone(), value.ty.clone(), weight),
-            (_, None) => single.add_input(value.name.clone(), value.ty.clone()),
-        });
-        *id = new;
-    }
-    let results = operation.outputs.iter().map(|&id| (body.value(id).name.clone(), body.ty(id).clone())).collect();
-    let outputs = single.add_operation(operation.op, arguments, results);
-    single.outputs = outputs.iter().map(|&value| Output { name: single.value(value).name.clone(), value }).collect();
-    single
+    let is_made = constant[id.index()] && body.constant(id).is_none();
+    (is_made && ty.dtype == DType::Fp16).then(|| Constant::Weight(Weight::computed(ty.shape.clone(), Arc::new(|_| Ok(())))))
 }

@@ -73,7 +73,7 @@ fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, Co
 fn known(body: &Body, id: ValueId) -> bool {
     match body.value(id).kind {
         ValueKind::Constant(_) => true,
-        ValueKind::Result { operation, .. } => body.operations[operation as usize].op.name.starts_with("constexpr_"),
+        ValueKind::Result { operation, .. } => body.operations[operation as usize].op.expands_weight(),
         ValueKind::Input | ValueKind::State => false,
     }
 }

@@ -3,7 +3,7 @@
 use crate::CompileError;
 use crate::rewrite::one;
 use aneforge_core::{Chip, Route, Target};
-use aneforge_mil::op::{FAMILIES, Standing};
+use aneforge_mil::op::Standing;
 use aneforge_mil::{Body, DType, Operation, TensorType, ValueId};
 
 /// Checks a legalised body against the limits of the target's chip; `generic` has none.
@@ -39,7 +39,7 @@ fn extents(body: &Body, chip: &Chip, op: &'static str, id: ValueId) -> Result<()
         None => Ok(()),
         Some((axis, extent)) => {
             let rule = format!("axis {axis} has extent {extent}, the limit is {}", limit(axis));
-            Err(limit_error(body, chip, op, id, ty, rule, "split the tensor along that axis or reshape it"))
+            Err(limit_error(chip, op, &body.value(id).name, ty, true, rule, "split the tensor along that axis or reshape it"))
         }
     }
 }
@@ -47,16 +47,14 @@ fn extents(body: &Body, chip: &Chip, op: &'static str, id: ValueId) -> Result<()
 /// Whether the chip has the operator: natively, or folded and bridged by its compiler.
 fn present(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), CompileError> {
     let support = &operation.op.support;
-    let newest = support.families.len() - 1;
-    let place = FAMILIES.iter().rposition(|&family| family <= chip.family.number()).unwrap_or(newest);
-    let standing = support.families[place];
+    let standing = support.standing(chip.family.number());
     let (Standing::Gated | Standing::Absent, Some(&output)) = (standing, operation.outputs.first()) else { return Ok(()) };
     let rule = match support.native_from() {
         Some(family) => format!("the operator is {standing} here and native from A{family} on"),
         None => format!("the operator is {standing} on every engine"),
     };
     let remedy = "compose it of operators that the chip has, choose a later chip, or compute it on the host";
-    Err(limit_error(body, chip, operation.op.name, output, body.ty(output), rule, remedy))
+    Err(limit_error(chip, operation.op.name, &body.value(output).name, body.ty(output), false, rule, remedy))
 }
 
 /// Whether the engine converts between the two element types: floats, bools and bytes into floats. int32 is rejected, says the ANE
@@ -71,7 +69,7 @@ fn conversion(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), Com
     }
     let rule = format!("a conversion from {} to {} is none the engine makes", from.dtype, to.dtype);
     let remedy = "convert integers on the host, or ask operators that give positions for fp16 ones (output_dtype)";
-    Err(limit_error(body, chip, operation.op.name, output, from, rule, remedy))
+    Err(limit_error(chip, operation.op.name, &body.value(output).name, from, false, rule, remedy))
 }
 
 fn kernel(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), CompileError> {
@@ -81,27 +79,26 @@ fn kernel(body: &Body, chip: &Chip, operation: &Operation) -> Result<(), Compile
     if let (5, Some(&output)) = (ty.rank(), operation.outputs.first()) {
         let rule = "the convolution has three spatial axes, which no chip can be made to run".to_string();
         let remedy = "sum convolutions of two axes over the places of the third kernel axis";
-        return Err(limit_error(body, chip, operation.op.name, output, ty, rule, remedy));
+        return Err(limit_error(chip, operation.op.name, &body.value(output).name, ty, false, rule, remedy));
     }
     match (ty.shape.last(), operation.outputs.first()) {
         (Some(&width), Some(&output)) if ty.rank() >= 3 && width > chip.max_kernel_width => {
             let rule = format!("the kernel is {width} wide, the limit is {}", chip.max_kernel_width);
             let remedy = "put the long axis of the kernel on its height, or use space_to_depth and a smaller kernel";
-            Err(limit_error(body, chip, operation.op.name, output, ty, rule, remedy))
+            Err(limit_error(chip, operation.op.name, &body.value(output).name, ty, true, rule, remedy))
         }
         _ => Ok(()),
     }
 }
 
 fn limit_error(
-    body: &Body,
     chip: &Chip,
     op: &'static str,
-    id: ValueId,
+    name: &str,
     ty: &TensorType,
+    is_size: bool,
     rule: String,
     remedy: &'static str,
 ) -> CompileError {
-    let name = body.value(id).name.clone();
-    CompileError::Limit { op, name, ty: ty.to_string(), rule, target: chip.product.to_string(), remedy }
+    CompileError::Limit { op, name: name.to_string(), ty: ty.to_string(), rule, target: chip.product.to_string(), remedy, is_size }
 }

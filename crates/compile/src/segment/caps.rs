@@ -132,5 +132,6 @@ fn too_large(body: &Body, index: usize, bytes: u64, most: u64, operations: usize
         rule,
         target: target.to_string(),
         remedy: "divide or compress the weight, or cast what goes from part to part to fp16",
+        is_size: false,
     }
 }

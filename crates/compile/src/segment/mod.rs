@@ -110,6 +110,7 @@ pub fn segment(body: &Body, target: &Target, limits: &Limits) -> Result<Option<S
             rule: "a program in segments keeps no state".to_string(),
             target: target.to_string(),
             remedy: "make it an input and an output, or use operators of MIL in place of native layers, and fewer or compressed weights",
+            is_size: false,
         });
     }
     check_layers(body, target)?;
@@ -135,6 +136,7 @@ fn check_layers(body: &Body, target: &Target) -> Result<(), CompileError> {
                 rule,
                 target: chip.product.to_string(),
                 remedy: "use operators of MIL in its place or another chip",
+                is_size: false,
             });
         }
     }
@@ -155,6 +157,7 @@ fn check_ports(segments: &Segments, target: &Target) -> Result<(), CompileError>
                     rule: "values between segments are fp16".to_string(),
                     target: chip.product.to_string(),
                     remedy: "cast it to fp16 before it leaves its segment and back behind that",
+                    is_size: false,
                 });
             }
         }

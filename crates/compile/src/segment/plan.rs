@@ -41,7 +41,7 @@ fn kind(body: &Body, operation: &Operation) -> Kind {
         |index: usize| operation.arguments.get(index).is_some_and(|o| o.values().iter().all(|&id| body.constant(id).is_some()));
     match op.name {
         _ if aneforge_native::layer::of(op).is_some() => Kind::Native,
-        name if name.starts_with("constexpr_") => Kind::Stored,
+        _ if operation.op.expands_weight() => Kind::Stored,
         "transpose" | "reshape" | "expand_dims" | "squeeze" if !constant(0) => Kind::Move,
         _ => Kind::Mil,
     }

@@ -47,13 +47,9 @@ enum Ran {
 impl<'a> Bench<'a> {
     pub(super) fn open(device: Arc<dyn Device>, twin: Option<&str>, claims: &'a Claims) -> Result<Self, SuiteError> {
         let chip = device.chip();
-        let (kind, route) = device.name().split_once(':').unwrap_or((device.name(), ""));
-        let target = match (chip, route) {
-            (None, _) => Target::Generic,
-            (Some(chip), "in-memory" | "client") => Target::in_memory(chip),
-            (Some(chip), _) => Target::e5rt(chip),
-        };
-        let legalises = matches!(kind, "ane" | "fake");
+        let target = device.target();
+        let kind = device.name().split(':').next();
+        let legalises = matches!(kind, Some("ane" | "fake"));
         let twin = twin.map(aneforge_runtime::open).transpose()?;
         let arithmetic = match (device.name(), chip) {
             ("null", _) => Arith::Null,

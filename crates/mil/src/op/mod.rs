@@ -223,6 +223,11 @@ impl MilOp {
         self.ports.iter().position(|port| port.name == name)
     }
 
+    /// Whether it expands a compressed weight: its operands are constants, and whoever compiles the program evaluates it.
+    pub fn expands_weight(&self) -> bool {
+        self.name.starts_with("constexpr_")
+    }
+
     /// Range of generated inputs of a port.
     pub fn domain(&self, port: &str) -> (f64, f64) {
         self.domain.iter().find(|row| row.0 == port).map_or(DEFAULT_DOMAIN, |row| (row.1, row.2))

@@ -35,6 +35,12 @@ impl Support {
         self.families.iter().position(|&standing| standing == Standing::Native).map(|index| FAMILIES[index])
     }
 
+    /// How a family, by its A-series number, has the operator; families before the first fare like that one.
+    pub fn standing(&self, family: u8) -> Standing {
+        let place = FAMILIES.iter().rposition(|&from| from <= family).unwrap_or(0);
+        self.families[place]
+    }
+
     /// The same with limits.
     pub const fn limited(self, limits: &'static str) -> Self {
         Self { limits, ..self }

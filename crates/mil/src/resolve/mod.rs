@@ -145,7 +145,7 @@ impl<'a> Resolver<'a> {
     fn operands(&mut self, op: &'static MilOp, statement: &'a Statement) -> Result<Vec<Operand>, ResolveFault> {
         let mut operands = vec![Operand::Absent; op.ports.len()];
         let prefix = statement.outputs.first().map_or("c", |port| port.name.as_str());
-        if op.name.starts_with("constexpr_") {
+        if op.expands_weight() {
             self.constexpr(op, statement, prefix, &mut operands)?;
             return Ok(operands);
         }

@@ -61,7 +61,7 @@ impl<'a> Importer<'a> {
             return Err(ReadFault::ControlFlow);
         }
         let ports = self.ports(operation)?;
-        let ports = if op.name.starts_with("constexpr_") { self.modern(op, ports)? } else { ports };
+        let ports = if op.expands_weight() { self.modern(op, ports)? } else { ports };
         let operands = operands(op, ports)?;
         if let Some(values) = self.folded(op, &operands)? {
             return self.fold(operation, values);
@@ -159,7 +159,7 @@ impl<'a> Importer<'a> {
             let extents = ids().next().map(|id| self.body.ty(id).shape.iter().map(|&extent| extent as f64).collect::<Vec<_>>());
             return Ok(extents.map(|extents| vec![Array::new(DType::Int32, [extents.len()], extents)]));
         }
-        if op.name.starts_with("constexpr_") || !ids().all(|id| self.body.constant(id).is_some()) {
+        if op.expands_weight() || !ids().all(|id| self.body.constant(id).is_some()) {
             return Ok(None);
         }
         let inferred = self.body.infer(op, operands)?;

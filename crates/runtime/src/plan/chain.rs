@@ -478,17 +478,12 @@ impl Ready {
                 }
             }
             (Work::Select, _) => match (a, b, c) {
-                (Values::Many(conditions), Values::One(b), Values::One(c)) => {
-                    out.iter_mut().zip(conditions).for_each(|(slot, a)| *slot = if a.to_bits() & 0x7fff == 0 { c } else { b });
-                }
-                (Values::Many(conditions), Values::Many(values), Values::One(c)) => {
-                    let given = conditions.iter().zip(values);
-                    out.iter_mut().zip(given).for_each(|(slot, (a, b))| *slot = if a.to_bits() & 0x7fff == 0 { c } else { *b });
-                }
+                // Without a look at what kind of operand it is for each value, most selections are done in vectors.
+                (Values::Many(conditions), Values::One(b), Values::One(c)) => select(conditions, |_| b, |_| c, out),
+                (Values::Many(conditions), Values::Many(b), Values::One(c)) => select(conditions, |at| b[at], |_| c, out),
                 _ => {
-                    for (index, slot) in out.iter_mut().enumerate() {
-                        *slot = if a.at(index).to_bits() & 0x7fff == 0 { c.at(index) } else { b.at(index) };
-                    }
+                    spare.iter_mut().enumerate().for_each(|(at, slot)| *slot = a.at(at));
+                    select(spare, |at| b.at(at), |at| c.at(at), out);
                 }
             },
             (Work::Unary, None) => out.fill(f16::NAN),
@@ -499,6 +494,13 @@ impl Ready {
 fn compare(left: &[f32], right: &[f32], out: &mut [f16], holds: impl Fn(f32, f32) -> bool) {
     for (slot, (&x, &y)) in out.iter_mut().zip(left.iter().zip(right)) {
         *slot = if holds(x, y) { f16::ONE } else { f16::ZERO };
+    }
+}
+
+/// `b` where the condition is not zero, else `c`.
+fn select(conditions: &[f16], b: impl Fn(usize) -> f16, c: impl Fn(usize) -> f16, out: &mut [f16]) {
+    for (at, (slot, condition)) in out.iter_mut().zip(conditions).enumerate() {
+        *slot = if condition.to_bits() & 0x7fff == 0 { c(at) } else { b(at) };
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn fold(body: &Body, store: &Store<'_>) -> Result<Body, DeviceError> 
         for (&id, mut result) in operation.outputs.iter().zip(results) {
             let ty = folded.ty(id).clone();
             // Weights are expanded by the compiler, not by the engine: written below, to nearest even on every device.
-            if !operation.op.name.starts_with("constexpr_") {
+            if !operation.op.expands_weight() {
                 store(&mut result.data);
             }
             let mut bytes = vec![0; element::byte_length(&ty).unwrap_or(0)];

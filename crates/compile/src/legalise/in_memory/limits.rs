@@ -26,6 +26,7 @@ pub fn check(body: &Body, target: &Target, chip: &Chip) -> Result<(), CompileErr
             rule: rule.to_string(),
             target: target.to_string(),
             remedy,
+            is_size: false,
         })
     };
     // Reported of an M1 Pro on macOS 26.3 for M1 and M2 (maderix/ANE, pull request 6); M3 to M5 convert.

@@ -32,7 +32,7 @@ pub const DENSE_WEIGHTS: Pass = Pass {
 
 fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, CompileError> {
     rewrite(&body, |rewriter, operation| {
-        let (true, &[result]) = (operation.op.name.starts_with("constexpr_"), &operation.outputs[..]) else { return Ok(false) };
+        let (true, &[result]) = (operation.op.expands_weight(), &operation.outputs[..]) else { return Ok(false) };
         let Some(parts) = parts(rewriter.source(), operation) else { return Ok(false) };
         let (name, ty) = (rewriter.name(result), rewriter.ty(result).clone());
         if ty.dtype != DType::Fp16 {
