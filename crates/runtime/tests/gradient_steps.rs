@@ -178,15 +178,18 @@ fn sums_over_axes_apart() {
 
 #[test]
 fn a_factor_with_axes_inside_the_channels_meets_its_own_elements() {
-    // A convolution leaves channels innermost; the factor's rows are not those of channels.
-    for factor in ["1, 6, 4, 1", "1, 6, 1, 5", "1, 1, 4, 5", "1, 6, 1, 1", "4, 5", "2, 1, 4, 1"] {
-        let statements = format!(
-            "tensor<fp16, [2, 6, 4, 5]> c = conv(x = x, weight = {}, strides = tensor<int32, [2]>([1, 1]), \
-             pad_type = string(\"valid\"), dilations = tensor<int32, [2]>([1, 1]), groups = int32(1));
-             tensor<fp16, [2, 6, 4, 5]> r = relu(x = c);
-             tensor<fp16, [2, 6, 4, 5]> y = mul(x = r, y = f);",
-            common::literal(&[6, 3, 1, 1], 3, (-1.0, 1.0))
-        );
-        check_form(&format!("tensor<fp16, [2, 3, 4, 5]> x, tensor<fp16, [{factor}]> f"), &statements, NEAR);
+    // A convolution leaves channels innermost; the factor's rows are not those of channels, be they short or long.
+    for channels in [6, 70] {
+        for factor in ["1, C, 4, 1", "1, C, 1, 5", "1, 1, 4, 5", "1, C, 1, 1", "4, 5", "2, 1, 4, 1"] {
+            let factor = factor.replace('C', &channels.to_string());
+            let statements = format!(
+                "tensor<fp16, [2, {channels}, 4, 5]> c = conv(x = x, weight = {}, strides = tensor<int32, [2]>([1, 1]), \
+                 pad_type = string(\"valid\"), dilations = tensor<int32, [2]>([1, 1]), groups = int32(1));
+                 tensor<fp16, [2, {channels}, 4, 5]> r = relu(x = c);
+                 tensor<fp16, [2, {channels}, 4, 5]> y = mul(x = r, y = f);",
+                common::literal(&[channels, 3, 1, 1], 3, (-1.0, 1.0))
+            );
+            check_form(&format!("tensor<fp16, [2, 3, 4, 5]> x, tensor<fp16, [{factor}]> f"), &statements, NEAR);
+        }
     }
 }

@@ -334,6 +334,11 @@ impl Walk {
         base
     }
 
+    /// Whether rows are laid side by side in a block: short ones, and those in which an input's neighbours are not neighbours in memory.
+    fn gathers(&self) -> bool {
+        !self.outer.is_empty() && (self.row < SHORT || self.row_strides.iter().any(|&stride| stride > 1))
+    }
+
     /// Copies what elements `start..` of the result meet in an input.
     fn gather(&self, input: usize, start: usize, from: &[f16], out: &mut [f16]) {
         let (step, strides) = (self.row_strides[input], &self.outer_strides[input]);
@@ -398,10 +403,10 @@ impl Pass {
         let mut done = 0;
         while done < piece.len() {
             let (row, column) = ((start + done) / self.walk.row, (start + done) % self.walk.row);
-            let is_short = self.walk.row < SHORT && !self.walk.outer.is_empty();
-            let length = if is_short { BLOCK } else { (self.walk.row - column).min(BLOCK) }.min(piece.len() - done);
+            let gathers = self.walk.gathers();
+            let length = if gathers { BLOCK } else { (self.walk.row - column).min(BLOCK) }.min(piece.len() - done);
             let mut operands = [Values::One(f16::ZERO); MOST_INPUTS];
-            if is_short {
+            if gathers {
                 gathered.resize(self.inputs.len() * BLOCK, f16::ZERO);
                 for (input, block) in gathered.chunks_mut(BLOCK).enumerate() {
                     self.walk.gather(input, start + done, inputs[input], &mut block[..length]);
@@ -410,7 +415,7 @@ impl Pass {
                     *operand = Values::Many(&block[..length]);
                 }
             }
-            for (input, operand) in operands.iter_mut().enumerate().take(if is_short { 0 } else { self.inputs.len() }) {
+            for (input, operand) in operands.iter_mut().enumerate().take(if gathers { 0 } else { self.inputs.len() }) {
                 let base = self.walk.base(input, row);
                 *operand = match self.walk.row_strides[input] {
                     0 => Values::One(inputs[input][base]),
