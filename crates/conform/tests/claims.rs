@@ -3,7 +3,7 @@
 
 use aneforge_conform::claims::{Claim, Claims, Evidence, FAMILIES, Route, Status, Verdict};
 use aneforge_core::Family;
-use aneforge_mil::op::{self as support, Support, builtin, listed};
+use aneforge_mil::op::{Support, builtin, listed};
 use aneforge_native::layer::unusable;
 use aneforge_native::layers;
 use std::collections::{BTreeMap, BTreeSet};
