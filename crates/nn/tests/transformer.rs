@@ -4,7 +4,7 @@
 mod common;
 
 use aneforge_core::{HostArray, Tensor};
-use aneforge_nn::{DataPort, NnError, Optimizer, Outcome, Parameters, Pass, Recipe, Schedule, Training, loss};
+use aneforge_nn::{DataPort, Optimizer, Outcome, Parameters, Pass, Recipe, Schedule, Training, loss};
 use aneforge_testkit::Random;
 use common::llama::Llama;
 
