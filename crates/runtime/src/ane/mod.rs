@@ -14,6 +14,7 @@ mod e5rt;
 mod error;
 mod executable;
 mod fault;
+mod folder;
 mod kernel;
 mod layout;
 mod memory;

@@ -1,17 +1,17 @@
 //! A model of the frameworks on one of three ways, and the files that it wants.
 
 use super::cache::Place;
+use super::folder::Folder;
 use aneforge_compile::bundle::{TEXT, WEIGHTS};
 use aneforge_map::Mapping;
 use aneforge_native::net;
 use aneforge_sys::SysError;
 use aneforge_sys::ane::{self, AppleNeuralEngine, Client, Descriptor, InMemoryModel, Request, Weights};
 use aneforge_sys::objc::{Data, Value};
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What a compilation leaves, with which a later load needs no compiler (maderix/ANE, pull request 22; Espresso).
 const KEPT: [&str; 2] = ["net.plist", "data"];
@@ -56,35 +56,6 @@ pub(crate) enum Model {
     Client(ane::Model, Client),
 }
 
-/// A folder of ours in the system's temporary folder. Models of the same program have the same one: it goes with the last of them.
-pub(crate) struct Folder(PathBuf);
-
-/// How many models use each folder.
-static FOLDERS: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
-
-impl Folder {
-    fn at(path: PathBuf) -> io::Result<Self> {
-        let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
-        fs::create_dir_all(&path)?;
-        *folders.entry(path.clone()).or_default() += 1;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let users = folders.get_mut(&self.0).map(|users| {
-            *users -= 1;
-            *users
-        });
-        if users.is_none_or(|users| users == 0) {
-            folders.remove(&self.0);
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-}
-
 /// A mapped file whose bytes the framework borrows.
 struct Borrowed(Mapping);
 
@@ -112,9 +83,9 @@ impl Model {
                 }
                 let model = InMemoryModel::new(&Descriptor::from_text(engine, &text, &weights)?)?;
                 let own = Self::folder(&model)?;
-                copy(&folder.join(TEXT), &own.0.join(TEXT))?;
+                copy(&folder.join(TEXT), &own.path().join(TEXT))?;
                 if let Some(path) = &weight_file {
-                    copy(path, &own.0.join(WEIGHTS))?;
+                    copy(path, &own.path().join(WEIGHTS))?;
                 }
                 Ok(Self::Memory(model, own))
             }
@@ -127,9 +98,9 @@ impl Model {
                 }
                 let model = InMemoryModel::new(&Descriptor::from_network(engine, &plist, &weights)?)?;
                 let own = Self::folder(&model)?;
-                copy(&folder.join(net::NET), &own.0.join(net::NET))?;
+                copy(&folder.join(net::NET), &own.path().join(net::NET))?;
                 for name in files {
-                    copy(&folder.join(name), &own.0.join(name))?;
+                    copy(&folder.join(name), &own.path().join(name))?;
                 }
                 Ok(Self::Memory(model, own))
             }
@@ -180,8 +151,8 @@ impl Model {
         let Ok(staging) = aneforge_staging::Staging::beside(kept) else { return };
         let copied = KEPT
             .iter()
-            .filter(|name| folder.0.join(name).exists())
-            .map(|name| fs::copy(folder.0.join(name), staging.path().join(name)));
+            .filter(|name| folder.path().join(name).exists())
+            .map(|name| fs::copy(folder.path().join(name), staging.path().join(name)));
         if copied.into_iter().all(|result| result.is_ok()) {
             let _ = staging.place();
         }
@@ -191,7 +162,7 @@ impl Model {
     pub(crate) fn restore(&self, way: &Way) -> bool {
         let (Self::Memory(_, folder), Way::Text { kept, .. }) = (self, way) else { return false };
         let there = KEPT.iter().filter(|name| kept.join(name).exists());
-        let copied: Vec<bool> = there.map(|name| copy(&kept.join(name), &folder.0.join(name)).is_ok()).collect();
+        let copied: Vec<bool> = there.map(|name| copy(&kept.join(name), &folder.path().join(name)).is_ok()).collect();
         !copied.is_empty() && copied.iter().all(|&copied| copied)
     }
 }
@@ -216,21 +187,4 @@ fn copy(from: &Path, to: &Path) -> Result<(), SysError> {
 
 fn file_fault(path: &Path, error: &io::Error) -> SysError {
     SysError::Open { path: path.display().to_string(), reason: error.to_string() }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::Folder;
-
-    #[test]
-    fn a_folder_goes_with_the_last_model_that_uses_it() {
-        let here = tempfile::tempdir().unwrap();
-        let path = here.path().join("hash");
-        let (first, second) = (Folder::at(path.clone()).unwrap(), Folder::at(path.clone()).unwrap());
-        drop(first);
-        assert!(path.exists(), "the other one reads it");
-        drop(second);
-        assert!(!path.exists());
-    }
 }
