@@ -18,6 +18,7 @@ pub mod canonicalise;
 pub mod check;
 pub mod compress;
 mod error;
+pub mod fuse;
 mod legalise;
 mod manifest;
 mod notes;
@@ -27,6 +28,7 @@ mod rewrite;
 pub mod segment;
 
 pub use error::CompileError;
+pub use fuse::{Rewrite, Rewrites};
 pub use manifest::{FileEntry, FileHash, Manifest, PortEntry, SCHEMA, SegmentEntry};
 pub use notes::{Note, Notes};
 pub use pipeline::Timing;
@@ -50,11 +52,19 @@ pub struct CompileOptions {
     pub compress: Option<compress::Format>,
     /// What one program on the target may hold.
     pub limits: Limits,
+    /// Which rewrites run.
+    pub rewrites: Rewrites,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { target: Target::Generic, dialect: Dialect::Modern, compress: None, limits: Limits::default() }
+        Self {
+            target: Target::Generic,
+            dialect: Dialect::Modern,
+            compress: None,
+            limits: Limits::default(),
+            rewrites: Rewrites::default(),
+        }
     }
 }
 
@@ -110,7 +120,7 @@ pub fn compile_body(body: Body, options: &CompileOptions) -> Result<Compiled, Co
         }
         None => (body, Vec::new(), None),
     };
-    let context = pass::Context { target: &options.target };
+    let context = pass::Context { target: &options.target, rewrites: options.rewrites };
     let (body, mut timings) = pipeline::run(body, &context, &mut notes)?;
     timings.splice(0..0, compression);
     let segments = segment::segment(&body, &options.target, &options.limits)?;

@@ -1,5 +1,6 @@
 //! What a pass is: data that names it, orders it, explains it and shows it at work.
 
+use crate::fuse::{Rewrite, Rewrites};
 use crate::{CompileError, Notes};
 use aneforge_core::Target;
 use aneforge_mil::Body;
@@ -30,6 +31,8 @@ pub struct Pass {
 pub enum Stage {
     /// Removes what needs no computing.
     Canonicalise,
+    /// Puts other forms in place of what the program says, where they run faster or more exactly; each is a choice.
+    Fuse,
     /// Replaces what the target's compiler gets wrong.
     Legalise,
     /// Removes what the stages before left unused.
@@ -50,6 +53,16 @@ pub enum Effect {
 pub struct Context<'a> {
     /// What the program is made for.
     pub target: &'a Target,
+    /// Which passes of the stage [`Stage::Fuse`] run.
+    pub rewrites: Rewrites,
+}
+
+impl Context<'_> {
+    /// Whether a pass runs: its target needs it, and where it is a choice it was chosen.
+    pub fn runs(&self, pass: &Pass) -> bool {
+        let chosen = Rewrite::find(pass.name).is_none_or(|rewrite| self.rewrites.runs(rewrite, self.target));
+        (pass.applies)(self.target) && chosen
+    }
 }
 
 /// A body before and after a pass, in MIL text (the function alone).

@@ -2,7 +2,7 @@
 
 use crate::legalise::{self, in_memory};
 use crate::pass::{Context, Pass};
-use crate::{CompileError, Notes, canonicalise};
+use crate::{CompileError, Notes, canonicalise, fuse};
 use aneforge_mil::Body;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,9 @@ pub const PASSES: &[Pass] = &[
     canonicalise::FOLD,
     canonicalise::IDENTITY,
     canonicalise::DUPLICATE,
+    fuse::GROUPED_HEADS,
+    fuse::QUERY_TILES,
+    fuse::ATTENTION_OPERATOR,
     legalise::SINE,
     legalise::ROUND,
     legalise::SOFTPLUS,
@@ -87,7 +90,7 @@ pub fn ordered(passes: &'static [Pass]) -> Result<Vec<&'static Pass>, CompileErr
 pub fn run(mut body: Body, context: &Context<'_>, notes: &mut Notes) -> Result<(Body, Vec<Timing>), CompileError> {
     let mut timings = Vec::with_capacity(PASSES.len());
     for pass in ordered(PASSES)? {
-        if !(pass.applies)(context.target) {
+        if !context.runs(pass) {
             continue;
         }
         let start = Instant::now();

@@ -5,7 +5,7 @@ mod common;
 
 use aneforge_compile::pass::{Context, Effect, Pass, Stage};
 use aneforge_compile::pipeline::{PASSES, ordered, run_one};
-use aneforge_compile::{CompileError, CompileOptions, Notes, compile_body};
+use aneforge_compile::{CompileError, CompileOptions, Notes, Rewrites, compile_body};
 use aneforge_core::{Route, Target, chips, evaluate};
 use common::{body, folder, inputs};
 
@@ -23,7 +23,7 @@ fn each_example_becomes_what_the_pass_says() {
     let folder = folder();
     for pass in PASSES {
         let target = target_for(pass);
-        let context = Context { target: &target };
+        let context = Context { target: &target, rewrites: Rewrites::default() };
         let mut after = run_one(pass, body(pass.example.before, &folder), &context, &mut Notes::default()).expect(pass.name);
         after.compact();
         let wanted = body(pass.example.after, &folder);
@@ -44,7 +44,12 @@ fn constants_that_a_pass_adds_have_the_type_of_what_they_meet() {
     for target in targets() {
         for example in &wide {
             for pass in ordered(PASSES).expect("an order exists").into_iter().filter(|pass| (pass.applies)(&target)) {
-                let result = run_one(pass, body(example, &folder), &Context { target: &target }, &mut Notes::default());
+                let result = run_one(
+                    pass,
+                    body(example, &folder),
+                    &Context { target: &target, rewrites: Rewrites::default() },
+                    &mut Notes::default(),
+                );
                 let after = match result {
                     Ok(after) => after,
                     // A rule of its own: an engine has no output that is an fp32 input.
@@ -65,7 +70,9 @@ fn lossless_passes_keep_the_meaning_bit_for_bit() {
         let target = target_for(pass);
         for example in PASSES.iter().flat_map(|pass| [pass.example.before, pass.example.after]) {
             let before = body(example, &folder);
-            let after = run_one(pass, before.clone(), &Context { target: &target }, &mut Notes::default()).expect(pass.name);
+            let after =
+                run_one(pass, before.clone(), &Context { target: &target, rewrites: Rewrites::default() }, &mut Notes::default())
+                    .expect(pass.name);
             for given in inputs(&before) {
                 let bits = |body| -> Vec<u64> {
                     let arrays = evaluate(body, &given).expect("the example runs");

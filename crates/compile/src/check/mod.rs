@@ -149,7 +149,11 @@ fn on_chip(body: &Body, distinct: &[single::Use], chip: &'static Chip) -> Vec<Fi
 }
 
 fn judge(alone: &Body, operation: &Operation, chip: &Chip, target: &Target) -> (Verdict, String, String) {
-    let compiled = crate::pipeline::run(alone.clone(), &crate::pass::Context { target }, &mut crate::Notes::default());
+    let compiled = crate::pipeline::run(
+        alone.clone(),
+        &crate::pass::Context { target, rewrites: crate::Rewrites::none() },
+        &mut crate::Notes::default(),
+    );
     match compiled {
         Ok((body, _)) => {
             let remains = body.operations.iter().any(|other| other.op.name == operation.op.name);

@@ -3,7 +3,7 @@
 use super::trace::Tracer;
 use aneforge_compile::pass::{Context, Effect};
 use aneforge_compile::pipeline::{PASSES, ordered, run_one};
-use aneforge_compile::{CompileError, Notes};
+use aneforge_compile::{CompileError, Notes, Rewrites};
 use aneforge_core::Target;
 use aneforge_mil::{Array, Body};
 
@@ -12,10 +12,10 @@ use aneforge_mil::{Array, Body};
 /// # Errors
 /// The pass and the output that it changed; `None` inside where a pass refuses the program, which compiling reports.
 pub(super) fn check(mut body: Body, target: &Target, inputs: &[(String, Array)]) -> Result<(), String> {
-    let context = Context { target };
+    let context = Context { target, rewrites: Rewrites::default() };
     let passes = ordered(PASSES).map_err(|error| error.to_string())?;
     let mut before = outputs(&body, inputs)?;
-    for pass in passes.into_iter().filter(|pass| (pass.applies)(target)) {
+    for pass in passes.into_iter().filter(|pass| context.runs(pass)) {
         body = match run_one(pass, body, &context, &mut Notes::default()) {
             Ok(body) => body,
             Err(CompileError::Pass { pass, source }) => return Err(format!("pass {pass} left an illegal program: {source}")),
