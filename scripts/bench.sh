@@ -13,5 +13,5 @@ export ANEFORGE_PYTHON_SCRIPTS=$root/testing/python
 export ANEFORGE_THREADS=2 RAYON_NUM_THREADS=2
 "$ANEFORGE_PYTHON" testing/python/onnx_models.py "$ANEFORGE_BENCH_MODELS" \
   --torchvision "$ANEFORGE_FIXTURES/torchvision" --minilm "$ANEFORGE_MINILM"
-if [ $# -eq 0 ]; then set -- -p aneforge --bench models; fi
+if [ $# -eq 0 ]; then set -- -p aneforge --bench models --bench training; fi
 cargo bench --locked "$@"

@@ -1,6 +1,6 @@
 //! A 12-layer transformer encoder with weights in memory, from graph to files: what `upstream_mil.py time` does as well.
 
-use crate::Result;
+use crate::side::Result;
 use aneforge::{CompileOptions, DType, Graph, Tensor, Weight, compile};
 use std::path::Path;
 use std::time::{Duration, Instant};

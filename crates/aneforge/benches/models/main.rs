@@ -6,19 +6,16 @@
 
 mod encoder;
 mod ours;
+#[path = "../side/mod.rs"]
 mod side;
 
-use side::Side;
-use std::error::Error;
-use std::path::PathBuf;
+use side::{Result, Side, path};
 use std::time::{Duration, Instant};
 
 /// Fewest interleaved runs per row; the best counts, because a shared machine only ever makes runs slower.
 const RUNS: usize = 9;
 /// Short runs are repeated for this long, so that both sides have met a quiet moment.
 const SPAN: Duration = Duration::from_secs(5);
-
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -44,7 +41,7 @@ fn main() -> Result<()> {
     }
     match upstream()? {
         Some(other) => {
-            let ours = Side::ours(ours::ENCODER.as_ref(), "none")?;
+            let ours = Side::ours(&["serve".into(), ours::ENCODER.into(), "none".into()])?;
             compare("12-layer encoder to files / aneforge 0.4", ours, other, 0.1)?;
         }
         None => println!("lowering: not run (no Python package; use make bench)"),
@@ -73,17 +70,9 @@ fn compare(title: &str, mut ours: Side, mut other: Side, goal: f64) -> Result<()
     Ok(())
 }
 
-fn path(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).map(PathBuf::from)
-}
-
 fn onnxruntime(model: &str) -> Result<Option<Side>> {
-    let (Some(models), Some(scripts), Some(python)) =
-        (path("ANEFORGE_BENCH_MODELS"), path("ANEFORGE_PYTHON_SCRIPTS"), path("ANEFORGE_PYTHON"))
-    else {
-        return Ok(None);
-    };
-    Side::start(&python, &[scripts.join("ort_time.py").into(), models.join(format!("{model}.onnx")).into()]).map(Some)
+    let Some(models) = path("ANEFORGE_BENCH_MODELS") else { return Ok(None) };
+    Side::python("ort_time.py", &[models.join(format!("{model}.onnx")).into()])
 }
 
 fn upstream() -> Result<Option<Side>> {

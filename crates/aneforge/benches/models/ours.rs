@@ -1,14 +1,13 @@
 //! Our side: a model on a device behind the line protocol.
 
-use crate::side::Side;
-use crate::{Result, encoder, path};
+use crate::encoder;
+use crate::side::{Result, Side, answer, path};
 use aneforge::io::models::{self, Model, bert};
 use aneforge::io::{ModelFolder, SafeTensors};
 use aneforge::{CompileOptions, Graph, IntoProgram, Program, Target, compile, open};
-use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What [`serve`] takes in the place of a bundle to lower an encoder.
 pub const ENCODER: &str = "encoder";
@@ -19,7 +18,7 @@ pub fn side(model: &str, device: &str, folder: &Path) -> Result<Option<Side>> {
     let Some(weights) = weights(model) else { return Ok(None) };
     let bundle = folder.join(format!("{model} {}", device.replace(':', " ")));
     compile_to(model, weights, device, &bundle)?;
-    Side::ours(&bundle, device).map(Some)
+    Side::ours(&["serve".into(), bundle.into(), device.into()]).map(Some)
 }
 
 fn weights(model: &str) -> Option<PathBuf> {
@@ -77,29 +76,6 @@ fn compile_to(model: &str, weights: PathBuf, device: &str, bundle: &Path) -> Res
     let target: Target = device.strip_prefix("emulator:").unwrap_or("generic").parse()?;
     compile(&built.named_outputs(), &CompileOptions { target, ..CompileOptions::default() })?.write(bundle)?;
     Ok(())
-}
-
-/// The protocol: `ready`, then the time of each run asked for, then the peak memory.
-fn answer(mut run: impl FnMut() -> Result<Duration>) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "ready")?;
-    out.flush()?;
-    for line in std::io::stdin().lock().lines() {
-        if line?.trim() != "run" {
-            break;
-        }
-        writeln!(out, "ms {:.4}", run()?.as_secs_f64() * 1e3)?;
-        out.flush()?;
-    }
-    writeln!(out, "peak_rss_kib {}", peak_kibibytes())?;
-    Ok(())
-}
-
-/// From the kernel's accounts; 0 where there are none to read.
-fn peak_kibibytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// What a call costs when nothing is computed, the best of several thousand calls.

@@ -1,10 +1,13 @@
 //! One side of a comparison: a process with a line protocol.
 
-use crate::Result;
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// A process that prints `ready`, `ms <n>` for each `run`, and `peak_rss_kib <n>` at the end.
 pub struct Side {
@@ -24,9 +27,16 @@ impl Side {
         Ok(side)
     }
 
-    /// This very program, serving a bundle on a device.
-    pub fn ours(bundle: &Path, device: &str) -> Result<Self> {
-        Self::start(&std::env::current_exe()?, &["serve".into(), bundle.into(), device.into()])
+    /// This very program, with arguments that make it serve.
+    pub fn ours(arguments: &[OsString]) -> Result<Self> {
+        Self::start(&std::env::current_exe()?, arguments)
+    }
+
+    /// A Python program of the tests with its arguments, or nothing where the environment that `make bench` sets is missing.
+    pub fn python(script: &str, arguments: &[OsString]) -> Result<Option<Self>> {
+        let (Some(scripts), Some(python)) = (path("ANEFORGE_PYTHON_SCRIPTS"), path("ANEFORGE_PYTHON")) else { return Ok(None) };
+        let all: Vec<OsString> = std::iter::once(scripts.join(script).into()).chain(arguments.iter().cloned()).collect();
+        Self::start(&python, &all).map(Some)
     }
 
     /// One run, in milliseconds.
@@ -62,4 +72,32 @@ impl Drop for Side {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A path from the environment.
+pub fn path(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from)
+}
+
+/// The other end of the protocol: `ready`, then the time of each run asked for, then the peak memory.
+pub fn answer(mut run: impl FnMut() -> Result<Duration>) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "ready")?;
+    out.flush()?;
+    for line in std::io::stdin().lock().lines() {
+        if line?.trim() != "run" {
+            break;
+        }
+        writeln!(out, "ms {:.4}", run()?.as_secs_f64() * 1e3)?;
+        out.flush()?;
+    }
+    writeln!(out, "peak_rss_kib {}", peak_kibibytes())?;
+    Ok(())
+}
+
+/// From the kernel's accounts; 0 where there are none to read.
+fn peak_kibibytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
