@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use aneforge_sys::SysError;
 use aneforge_sys::ane::{
     AppleNeuralEngine, Client, Descriptor, InMemoryModel, Model, PerformanceStats, Request, SurfaceObject, Weights,
 };
-use aneforge_sys::objc::Value;
+use aneforge_sys::objc::{Data, Value};
 use aneforge_sys::surface::Surface;
 use aneforge_testkit::fake;
 use serde_json::json;
@@ -28,10 +29,12 @@ fn surface(engine: &Arc<AppleNeuralEngine>) -> (Surface, SurfaceObject) {
 }
 
 fn in_memory(engine: &Arc<AppleNeuralEngine>) -> InMemoryModel {
-    let model = InMemoryModel::new(&Descriptor::from_text(engine, RELU, &Weights::new()).unwrap()).unwrap();
+    // The folder is named by the text and stands where tests of other processes have theirs.
+    let text = RELU.replace("string(\"y\")", &format!("string(\"y_{}_{:?}\")", std::process::id(), std::thread::current().id()));
+    let model = InMemoryModel::new(&Descriptor::from_text(engine, &text, &Weights::new()).unwrap()).unwrap();
     let folder = model.local_path().unwrap();
     assert_eq!(folder.file_name().and_then(|name| name.to_str()), Some(model.hex_identifier().unwrap().as_str()));
-    write_program(&folder, RELU);
+    write_program(&folder, &text);
     model
 }
 
@@ -73,6 +76,59 @@ fn a_model_in_memory_compiles_loads_evaluates_and_unloads() {
     assert!(!model.is_loaded());
     drop((model, request, input, output, engine));
     fake::assert_clean();
+}
+
+/// `y = x * w` with one weight for each channel, in a file.
+const SCALED: &str = "program(1.3)
+{
+    func main<ios18>(tensor<fp16, [1, 768, 1, 32]> x) {
+        tensor<fp16, [1, 768, 1, 1]> w = const()[name = string(\"w\"), val = tensor<fp16, [1, 768, 1, 1]>(BLOBFILE(path = string(\"@model_path/weights.bin\"), offset = uint64(64)))];
+        tensor<fp16, [1, 768, 1, 32]> y = mul(x = x, y = w)[name = string(\"y\")];
+    } -> (y);
+}
+";
+
+/// A weight file (blob v2, as coremltools writes it) whose only weight is `value` 768 times.
+fn weight_file(value: u16) -> Vec<u8> {
+    let header = [1u32, 2].map(u32::to_le_bytes).concat();
+    let about = [&[0xdead_beefu32, 1].map(u32::to_le_bytes).concat()[..], &[1536u64, 128].map(u64::to_le_bytes).concat()].concat();
+    let padded = |mut bytes: Vec<u8>| {
+        bytes.resize(64, 0);
+        bytes
+    };
+    [padded(header), padded(about), value.to_le_bytes().repeat(768)].concat()
+}
+
+/// A load takes the bytes of the file that was compiled: written over in place they change (Orion, M4 Max), another file under its name
+/// does not (maderix/ANE, M4 and M5).
+#[test]
+fn weights_written_in_place_are_loaded_and_a_file_put_in_their_place_is_not() {
+    let [two, three, four] = [0x4000u16, 0x4200, 0x4400];
+    let engine = common::frameworks().in_memory().unwrap();
+    let mut weights = Weights::new();
+    weights.add("@model_path/weights.bin", Data::copy_of(engine.objective_c(), &weight_file(two)).unwrap());
+    let mut model = InMemoryModel::new(&Descriptor::from_text(&engine, SCALED, &weights).unwrap()).unwrap();
+    let folder = Folder(model.local_path().unwrap());
+    write_program(&folder.0, SCALED);
+    let file = folder.0.join("weights.bin");
+    std::fs::write(&file, weight_file(two)).unwrap();
+    model.compile(QUALITY, engine.no_options()).unwrap();
+    let ((input, input_object), (output, output_object)) = (surface(&engine), surface(&engine));
+    let mut request = Request::new(&engine, &[(0, &input_object)], &[(0, &output_object)], 0).unwrap();
+    input.memory().write(0, &0x3c00u16.to_le_bytes().repeat(BYTES / 2)).unwrap();
+    let mut answer = |model: &mut InMemoryModel| {
+        model.load(QUALITY, engine.no_options()).unwrap();
+        model.evaluate(QUALITY, &mut request).unwrap();
+        model.unload().unwrap();
+        let made = bytes(output.memory());
+        u16::from_le_bytes([made[0], made[1]])
+    };
+    assert_eq!(answer(&mut model), two);
+    std::fs::File::options().write(true).open(&file).unwrap().write_all(&weight_file(three)).unwrap();
+    assert_eq!(answer(&mut model), three, "in place");
+    std::fs::write(folder.0.join("other"), weight_file(four)).unwrap();
+    std::fs::rename(folder.0.join("other"), &file).unwrap();
+    assert_eq!(answer(&mut model), three, "another file");
 }
 
 #[test]
