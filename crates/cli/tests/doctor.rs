@@ -44,7 +44,65 @@ fn a_file_that_is_no_report_is_bad_input_with_the_place() {
     let file = here.path().join("other.json");
     std::fs::write(&file, "{\"kind\":\n 3").unwrap();
     let (_, err) = expect(2, here.path(), &["conform", "--device", &format!("emulator:{}", file.display())]);
-    assert!(err.contains("line 2"), "{err}");
+    assert_eq!(err.matches("line 2").count(), 1, "the place is said once: {err}");
+}
+
+/// Reports come from strangers: a damaged one is told with the file and what is wrong, whichever command it is given to.
+#[test]
+fn a_damaged_report_is_told_and_never_a_device() {
+    let here = tempfile::tempdir().unwrap();
+    let good = here.path().join("good.json");
+    expect(0, here.path(), &["doctor", "--report", good.to_str().unwrap(), "--device", "emulator:m1"]);
+    let text = std::fs::read_to_string(&good).unwrap();
+    let value = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        change(&mut value);
+        serde_json::to_vec(&value).unwrap()
+    };
+    let cases: [(&str, Vec<u8>); 11] = [
+        ("cut", text.as_bytes()[..text.len() / 2].to_vec()),
+        ("empty", Vec::new()),
+        ("zeros", vec![0; 100]),
+        ("no UTF-8", [&text.as_bytes()[..100], &[0xff, 0xfe]].concat()),
+        ("a list", b"[1, 2]".to_vec()),
+        ("deep", [vec![b'['; 100_000], vec![b']'; 100_000]].concat()),
+        ("a later layout", value(&|report| report["schema"] = 99.into())),
+        ("no chip", value(&|report| report["numerics"]["chip"] = "m99".into())),
+        ("short table", value(&|report| report["numerics"]["tables"][0]["results"] = "AAAA".into())),
+        ("no base64", value(&|report| report["numerics"]["tables"][1]["results"] = "!".into())),
+        ("no probe", value(&|report| report["numerics"]["probes"][0]["mil"] = "program(".into())),
+    ];
+    let file = here.path().join("bad.json");
+    let device = format!("emulator:{}", file.display());
+    for (what, bytes) in cases {
+        std::fs::write(&file, bytes).unwrap();
+        let (out, err) = expect(2, here.path(), &["conform", "--device", &device, "--filter", "tanh"]);
+        assert!(out.is_empty() && err.contains("bad.json") && !err.contains("panicked"), "{what}: {out}{err}");
+    }
+    for place in ["emulator:/nowhere/report.json", "emulator:/", "emulator:."] {
+        expect(2, here.path(), &["conform", "--device", place, "--filter", "tanh"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_report_is_written_whole_where_it_may_be_or_the_reason_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let here = tempfile::tempdir().unwrap();
+    let file = here.path().join("report.json");
+    std::fs::write(here.path().join("any"), "").unwrap();
+    let report =
+        |place: &std::path::Path| ["doctor", "--device", "emulator:m1", "--report", place.to_str().unwrap()].map(str::to_string);
+    let run = |code: i32, place: &std::path::Path| expect(code, here.path(), &report(place).each_ref().map(String::as_str));
+    run(0, &file);
+    let mode = |name: &str| std::fs::metadata(here.path().join(name)).unwrap().permissions().mode();
+    assert_eq!(mode("report.json"), mode("any"));
+    for place in [here.path().join("none/report.json"), here.path().to_path_buf(), "/proc/report.json".into(), file.join("below")] {
+        let (_, err) = run(2, &place);
+        assert!(err.contains("cannot write") && err.contains(place.to_str().unwrap()), "{err}");
+    }
+    run(0, "/dev/null".as_ref());
+    assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
 }
 
 /// The command on the library that stands in for Apple's frameworks.

@@ -1,7 +1,7 @@
 //! The suite on the devices: reduced here, whole in the run of all checks.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-use aneforge_conform::report::{Outcome, Report, Table};
+use aneforge_conform::report::{Outcome, Place, Report, Table};
 use aneforge_conform::suite::{Options, Suite, SuiteError};
 use aneforge_core::GraphOp;
 use aneforge_core::op::{Case, direct, drawn};
@@ -30,6 +30,17 @@ fn faults(report: &Report) -> Vec<String> {
         }
     }
     faults
+}
+
+#[test]
+fn a_run_that_would_go_on_where_nothing_is_does_not_pass() {
+    let relu = aneforge_mil::op::builtin().get("relu").unwrap();
+    let suite = Suite::of(&[], &[relu]);
+    for from in [Place { operator: 1, usage: 0 }, Place { operator: usize::MAX, usage: 0 }, Place { operator: 0, usage: 100_000 }] {
+        let error = suite.run("reference", &Options { from, ..Options::default() }, &mut |_| ()).unwrap_err();
+        assert!(matches!(error, SuiteError::From { operator, .. } if operator == from.operator), "{error}");
+        assert!(error.to_string().contains("counted from 0"), "{error}");
+    }
 }
 
 /// Runs the suite with fewer generated uses, or the whole one where the environment asks for it.

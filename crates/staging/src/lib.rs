@@ -45,7 +45,11 @@ impl Staging {
         fs::create_dir_all(parent)?;
         // Made under the lock, so that a signal finds it on the list or not at all.
         let mut folders = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = tempfile::Builder::new().prefix(".aneforge-").tempdir_in(parent)?;
+        let mut builder = tempfile::Builder::new();
+        // Temporary folders are private to their owner by themselves; what gets a name is as open as any other folder of the user.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        let folder = builder.prefix(".aneforge-").tempdir_in(parent)?;
         folders.push(folder.path().to_path_buf());
         drop(folders);
         Ok(Self { folder, target })

@@ -101,6 +101,16 @@ pub enum SuiteError {
         /// The filter.
         filter: String,
     },
+    /// A run cannot go on where there is nothing.
+    #[error("there is no use {usage} of operator {operator} to go on from: {there}")]
+    From {
+        /// Number of the operator among those of the run.
+        operator: usize,
+        /// Number of the use among the operator's.
+        usage: usize,
+        /// What there is.
+        there: String,
+    },
     /// The committed claims cannot be read.
     #[error(transparent)]
     Claims(#[from] crate::claims::ClaimError),
@@ -152,6 +162,10 @@ impl Suite {
         if let (0, Some(filter)) = (total, &options.filter) {
             return Err(SuiteError::Nothing { filter: filter.clone() });
         }
+        let beyond = |there: String| SuiteError::From { operator: options.from.operator, usage: options.from.usage, there };
+        if options.from.operator >= total {
+            return Err(beyond(format!("the run has {total} operators, counted from 0")));
+        }
         let graph = graph.into_iter().map(Operator::Graph);
         let single = mil.into_iter().map(|op| (Table::Mil, op)).chain(native.into_iter().map(|op| (Table::Native, op)));
         let all = graph.chain(single.map(|(table, op)| Operator::Single(table, op)));
@@ -160,7 +174,12 @@ impl Suite {
             progress(Progress { done: number, total, operator: operator.name() });
             let skipped = if number == options.from.operator { options.from.usage } else { 0 };
             let mut results = Vec::new();
-            for (usage, one) in operator.uses(options).iter().enumerate().skip(skipped) {
+            let uses = operator.uses(options);
+            // Nothing to skip is no error: an operator may have no uses.
+            if skipped > 0 && skipped >= uses.len() {
+                return Err(beyond(format!("{} has {} uses, counted from 0", operator.name(), uses.len())));
+            }
+            for (usage, one) in uses.iter().enumerate().skip(skipped) {
                 let (result, spent) = bench.run(one);
                 // A use that a fresh process cannot compile either has failed.
                 if spent && !(operators.is_empty() && results.is_empty()) {

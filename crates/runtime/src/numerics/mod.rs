@@ -183,7 +183,10 @@ impl Dump {
 }
 
 fn json(error: serde_json::Error) -> DumpError {
-    DumpError::Json { line: error.line(), column: error.column(), problem: error.to_string() }
+    let (line, column, text) = (error.line(), error.column(), error.to_string());
+    // serde_json ends its text with the place, which is said in front here.
+    let place = format!(" at line {line} column {column}");
+    DumpError::Json { line, column, problem: text.strip_suffix(&place).unwrap_or(&text).to_string() }
 }
 
 /// What tells functions apart: operator and arguments, numbers as the engine holds them, in fp16 (ANE guide, arXiv 2606.22283,
