@@ -2,6 +2,7 @@
 
 use aneforge_compile::CompileError;
 use aneforge_runtime::DeviceError;
+use aneforge_runtime::ane::AneError;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,9 +49,12 @@ impl Fault {
 impl From<DeviceError> for Fault {
     fn from(error: DeviceError) -> Self {
         let status = match &error {
-            DeviceError::UnknownDevice { .. } | DeviceError::NotHere { .. } => Status::NoDevice,
+            DeviceError::UnknownDevice { .. } | DeviceError::NotHere { .. } | DeviceError::Dump { .. } => Status::NoDevice,
             DeviceError::Program { .. } | DeviceError::Weight(_) => Status::BadProgram,
             DeviceError::Unsupported { .. } | DeviceError::Op(_) => Status::Unsupported,
+            DeviceError::Ane(AneError::Legalise { .. } | AneError::Foreign { .. } | AneError::Weights { .. }) => {
+                Status::Unsupported
+            }
             DeviceError::Memory { .. } => Status::NoMemory,
             DeviceError::PortCount { .. }
             | DeviceError::PortName { .. }

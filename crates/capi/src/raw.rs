@@ -60,7 +60,11 @@ fn check<T>(data: *const T, count: usize, what: &str) -> Result<(), Fault> {
     if !data.is_aligned() {
         return Err(Fault::argument(format!("{what} is not aligned to its elements")));
     }
-    checked_length(count.saturating_mul(size_of::<T>().max(1))).map(|_| ())
+    let bytes = checked_length(count.saturating_mul(size_of::<T>().max(1)))?;
+    if data.addr().checked_add(bytes).is_none() {
+        return Err(Fault::argument(format!("{what} goes on beyond the end of memory")));
+    }
+    Ok(())
 }
 
 /// Writes a result where the caller wants it.
@@ -76,5 +80,5 @@ pub unsafe fn give<T>(place: *mut T, value: T, what: &str) -> Result<(), Fault> 
 
 /// Whether two ranges of bytes share one.
 pub fn overlap(a: (usize, usize), b: (usize, usize)) -> bool {
-    a.1 != 0 && b.1 != 0 && a.0 < b.0 + b.1 && b.0 < a.0 + a.1
+    a.1 != 0 && b.1 != 0 && a.0 < b.0.saturating_add(b.1) && b.0 < a.0.saturating_add(a.1)
 }

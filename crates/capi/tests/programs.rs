@@ -100,6 +100,24 @@ fn eight_threads_share_a_device_and_programs() {
     }
 }
 
+/// The arguments of `testing/c/attack.c`: device, graph, text, folder.
+fn attacked<'a>(device: &'a str, graph: &'a Path, mil: &'a Path, folder: &'a Path) -> [&'a Path; 4] {
+    [Path::new(device), graph, mil, folder]
+}
+
+#[test]
+fn every_kind_of_wrong_call_is_told_on_every_device() {
+    let folder = installed();
+    let program = built("testing/c/attack.c", folder.path());
+    let mil = folder.path().join("decoder.mil");
+    std::fs::write(&mil, DECODER).unwrap();
+    let graph = root().join("examples/c/counter.graph");
+    for device in ["cpu", "reference", "emulator:m1", "fake", "fake:in-memory", "fake:client"] {
+        let (_, err) = run(&program, &attacked(device, &graph, &mil, folder.path()), device);
+        assert!(!err.contains("panic") && !err.contains("internal fault"), "{device}: {err}");
+    }
+}
+
 #[test]
 fn valgrind_finds_no_bad_access_and_no_leak() {
     if Command::new("valgrind").arg("--version").output().is_err() {
@@ -110,9 +128,12 @@ fn valgrind_finds_no_bad_access_and_no_leak() {
     let mil = folder.path().join("decoder.mil");
     std::fs::write(&mil, DECODER).unwrap();
     let graph = root().join("examples/c/counter.graph");
-    for (source, arguments) in
-        [("testing/c/decoder.c", [mil.as_path(), folder.path()]), ("testing/c/misuse.c", [&graph, folder.path()])]
-    {
+    let attack = attacked("reference", &graph, &mil, folder.path());
+    for (source, arguments) in [
+        ("testing/c/decoder.c", &[mil.as_path(), folder.path()][..]),
+        ("testing/c/misuse.c", &[&graph, folder.path()]),
+        ("testing/c/attack.c", &attack),
+    ] {
         let program = built(source, folder.path());
         let mut command = Command::new("valgrind");
         command.args(["--quiet", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
