@@ -56,9 +56,9 @@ pub unsafe extern "C" fn ane_e5rt_program_compile(
         let (text, _) = unsafe { (path(mil_path, "mil_path")?, string(cache_dir, "cache_dir")?) };
         let loaded = Loaded::new(&*device(device_mask)?, &mil(&text)?)?;
         // SAFETY: the header's rule.
-        let inputs = unsafe { listed(input_names, input_sizes, input_count, "input")? };
+        let inputs = unsafe { listed(input_names, input_sizes, input_count, "input", loaded.ports(Side::Input).len())? };
         // SAFETY: the header's rule.
-        let outputs = unsafe { listed(output_names, output_sizes, output_count, "output")? };
+        let outputs = unsafe { listed(output_names, output_sizes, output_count, "output", loaded.ports(Side::Output).len())? };
         for (side, ports) in [(Side::Input, &inputs), (Side::Output, &outputs)] {
             for &(name, size) in ports {
                 prepare(&loaded, side, name, size)?;
@@ -192,11 +192,16 @@ pub unsafe extern "C" fn ane_e5rt_compile_check(
         // SAFETY: the header's rule.
         let (text, _) = unsafe { (path(mil_path, "mil_path")?, string(cache_dir, "cache_dir")?) };
         let program = mil(&text)?;
+        let device = device(device_mask)?;
         if custom_options.is_null() {
-            return Loaded::new(&*device(device_mask)?, &program).map(|_| ());
+            return Loaded::new(&*device, &program).map(|_| ());
         }
         // SAFETY: the header's rule.
         let chip = architecture(unsafe { string(custom_options, "custom_options")? })?;
+        // An engine's own compiler knows best.
+        if let Some(done) = aneforge_runtime::ane::compile_for(device.name(), &text, chip.compiler_target)? {
+            return Ok(done);
+        }
         let options = CompileOptions { target: Target::e5rt(chip), ..CompileOptions::default() };
         compile_body(program.body().clone(), &options)?;
         Ok(())
@@ -258,7 +263,7 @@ fn index(loaded: &Loaded, side: Side, name: &str) -> Result<usize, Fault> {
     })
 }
 
-/// Names and sizes of ports.
+/// Names and sizes of ports, of which there are `most`: a longer list is not looked at.
 ///
 /// # Safety
 /// As [`slice`] and [`string`].
@@ -267,7 +272,11 @@ unsafe fn listed<'a>(
     sizes: *const usize,
     count: usize,
     kind: &str,
+    most: usize,
 ) -> Result<Vec<(&'a str, usize)>, Fault> {
+    if count > most {
+        return Err(Fault::argument(format!("{count} {kind}s are listed, the program has {most}")));
+    }
     // SAFETY: the caller vouches for it.
     let (names, sizes) =
         unsafe { (slice(names, count, &format!("{kind}_names"))?, slice(sizes, count, &format!("{kind}_sizes"))?) };

@@ -25,6 +25,10 @@ fn an_engine_is_examined_once_for_a_system() {
     assert!(found.routes.iter().all(|route| route.is_right()), "{:?}", found.routes);
     assert!(found.dialects[0].is_right(), "{:?}", found.dialects);
     assert!(found.choice.starts_with("e5rt"), "{}", found.choice);
+    // The union of all refusals is what this chip is asked under: small and unequal surfaces are refused with the code that sources saw.
+    assert!(found.surfaces[0].is_right(), "{:?}", found.surfaces);
+    assert!(found.surfaces[1..].iter().all(|surface| surface.outcome.contains("0x1d")), "{:?}", found.surfaces);
+    assert!(found.asked.len() == 1 && found.asked[0].is_right(), "{:?}", found.asked);
     // What is kept is shown, until the system is another one.
     let asked = fake::counters()["compiles"].clone();
     assert_eq!(examine(&source(), cache.path(), false).unwrap(), found);
@@ -46,6 +50,16 @@ fn what_is_missing_is_listed_and_takes_its_route_away() {
     let missing: Vec<&String> = found.parts.iter().flat_map(|part| &part.missing).collect();
     assert!(missing.iter().any(|name| name.contains("e5rt_execution_stream_create")), "{missing:?}");
     assert!(!found.routes[0].is_right() && !found.choice.starts_with("e5rt"), "{}", found.choice);
+}
+
+#[test]
+fn limits_are_found_by_asking() {
+    fake::set(json!({ "profile": "agreed", "limits": { "programs": 40 } }));
+    let cache = tempfile::tempdir().unwrap();
+    let found = examine(&source(), cache.path(), true).unwrap();
+    assert!(found.surfaces.iter().all(|surface| surface.is_right()), "{:?}", found.surfaces);
+    assert!(found.asked[0].outcome.starts_with("40 were, then: "), "{:?}", found.asked);
+    assert_eq!(fake::counters()["loaded_programs"], 0);
 }
 
 #[test]

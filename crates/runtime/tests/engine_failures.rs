@@ -4,7 +4,7 @@
 mod common;
 
 use aneforge_core::HostArray;
-use aneforge_runtime::ane::{Ane, AneError, AneOptions, AneRoute, Refusal, Source, Step};
+use aneforge_runtime::ane::{Ane, AneError, AneOptions, AneRoute, KNOWN_FAILURES, Refusal, Source, Step};
 use aneforge_runtime::{Device, DeviceError, Executable, Program};
 use aneforge_testkit::fake;
 use common::engine::{Engine, ROUTES, assert_clean, engine, engine_with, outputs};
@@ -59,6 +59,46 @@ fn a_failed_compilation_says_what_the_framework_said_and_what_it_usually_means()
                 assert!(refusal.cause.is_some_and(|known| text.contains(known.text)), "{refusal}");
             }
             assert_clean();
+        }
+        usable(&engine);
+    }
+}
+
+/// Every failure of the table of known ones, where it is said to happen.
+#[test]
+fn every_known_failure_is_told_with_its_cause() {
+    let mut number = 1;
+    for route in [AneRoute::InMemory, AneRoute::Client] {
+        let engine = engine(route, json!({}));
+        for known in KNOWN_FAILURES {
+            let steps = match known.step {
+                // The stand-in has no failure of binding to inject.
+                "bind" => &[][..],
+                "" => &["compile", "load", "execute"],
+                step => &[step],
+            };
+            for &step in steps {
+                // A program of its own: what is compiled is not compiled again.
+                number += 1;
+                let text = format!(r#"tensor<fp16, [1, 32]> y = mul(x = x, y = fp16({number}))[name = string("y")];"#);
+                let program = program("tensor<fp16, [1, 32]> x", &text, "y");
+                let kind = if step == "execute" { "evaluate" } else { step };
+                let words = if known.text.is_empty() { "words of no meaning" } else { known.text };
+                let fault = json!([{ "kind": kind, "text": words, "code": known.code.unwrap_or(1), "times": 10 }]);
+                let error = if step == "execute" {
+                    let (executable, three) = (engine.load(&program), array(3.0));
+                    faults(fault);
+                    executable.run(&[&three]).unwrap_err()
+                } else {
+                    faults(fault);
+                    engine.device.load(&program).err().unwrap()
+                };
+                faults(json!([]));
+                let refusal = refusal(error);
+                assert_eq!(refusal.cause, Some(known), "{refusal}");
+                assert!(refusal.to_string().contains(known.remedy) && refusal.text.contains(words), "{refusal}");
+                assert_clean();
+            }
         }
         usable(&engine);
     }
@@ -226,6 +266,31 @@ fn a_slow_compilation_is_waited_for_and_others_run_meanwhile() {
         assert!(start.elapsed() < Duration::from_millis(250), "a command waited for a compilation");
         loading.join().unwrap();
     });
+}
+
+/// Programs are checked for the chips of other machines with the compiler of this one; nothing of it is loaded or kept.
+#[test]
+fn a_text_is_compiled_for_another_architecture_and_not_loaded() {
+    let engine = engine(AneRoute::E5rt, json!({}));
+    let text = |statement: &str| {
+        let text = format!(
+            "program(1.3)\n{{\n    func main<ios18>(tensor<fp16, [1, 32]> x) {{\n        {statement}\n    }} -> (y);\n}}\n"
+        );
+        let path = engine.cache.path().join("model.mil");
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let relu = text(r#"tensor<fp16, [1, 32]> y = relu(x = x)[name = string("y")];"#);
+    for architecture in ["h13", "h16"] {
+        engine.device.compile_for(&relu, architecture).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let error = engine.device.compile_for(&text("tensor<fp16, [1, 32]> y = no_operator(x = x);"), "h16").unwrap_err();
+    assert_eq!(refusal(error).step, Step::Compile);
+    assert!(engine.device.compile_for(&engine.cache.path().join("none.mil"), "h16").is_err());
+    assert_eq!(fake::counters()["loads"], 0);
+    let left = std::fs::read_dir(engine.cache.path()).unwrap().count();
+    assert_eq!(left, 1, "the text alone is left");
+    usable(&engine);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! What a machine has of an engine, found by looking and by asking; and experiments on what nobody knows.
 //!
-//! [`examine`] looks everything up by name, compiles one small program in each dialect on each route and says which route is taken and
-//! why. It is the same on a Mac and on a library that stands in for Apple's frameworks.
+//! [`examine`] looks everything up by name, compiles one small program in each dialect on each route, tries sizes of surfaces and how many
+//! programs may be loaded, and says which route is taken and why. It is the same on a Mac and on a library that stands in for Apple's frameworks.
 
 mod bench;
 pub mod experiment;
+mod limits;
 
 use aneforge_mil::{Dialect, EmitOptions};
 use aneforge_runtime::ane::{Ane, AneOptions, AneRoute, CachePlace};
@@ -16,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Version of the layout of [`Examination`].
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,8 +38,12 @@ pub struct Examination {
     pub routes: Vec<Outcome>,
     /// What the client made of one in each dialect of the text.
     pub dialects: Vec<Outcome>,
+    /// What the client made of surfaces of several sizes.
+    pub surfaces: Vec<Outcome>,
     /// The route that is taken, or that there is none, and why.
     pub choice: String,
+    /// Limits that were reached or kept to when they were asked for.
+    pub asked: Vec<Outcome>,
     /// Limits that are kept to, with their sources.
     pub limits: Vec<String>,
 }
@@ -61,7 +66,7 @@ pub struct Part {
 /// What came of a small program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Route or dialect.
+    /// What was asked.
     pub what: String,
     /// `right answer`, or what was wrong.
     pub outcome: String,
@@ -114,6 +119,7 @@ pub fn examine(source: &Source, cache: &Path, again: bool) -> Result<Examination
         [AneRoute::E5rt, AneRoute::InMemory, AneRoute::Client].into_iter().map(|way| route(source, way)).collect();
     let works = |index: usize| routes.get(index).is_some_and(Outcome::is_right);
     let dialects = [Dialect::Modern, Dialect::Old].into_iter().map(|form| dialect(source, form)).collect();
+    let surfaces = limits::surfaces(source);
     let choice = match (works(0), works(1), works(2)) {
         (true, ..) => "e5rt: it gives the right answer and counts no compilations",
         (false, _, true) => "none by itself, because e5rt gives no right answer; name the device with :client",
@@ -129,9 +135,12 @@ pub fn examine(source: &Source, cache: &Path, again: bool) -> Result<Examination
         format!("{} compilations in a process on the in-memory route; about 119 are reported (maderix/ANE)", options.compilations),
         format!("{} bytes of weights in a program (ANEForge 0.4.0)", options.weight_bytes),
     ];
+    // Last: what fails here may spoil compilations that follow.
+    let asked = if works(0) { vec![limits::together(source, options.loaded_programs)] } else { Vec::new() };
     let version = env!("CARGO_PKG_VERSION").to_string();
     let choice = choice.to_string();
-    let found = Examination { schema: SCHEMA, version, chip, engine, os_build, parts, routes, dialects, choice, limits };
+    let found =
+        Examination { schema: SCHEMA, version, chip, engine, os_build, parts, routes, dialects, surfaces, choice, asked, limits };
     // Without a cache the next run asks again.
     if let (Some(folder), Ok(text)) = (file.parent(), serde_json::to_string_pretty(&found)) {
         let _ = std::fs::create_dir_all(folder).and_then(|()| crate::report::write_atomically(&file, &text));

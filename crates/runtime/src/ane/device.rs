@@ -68,6 +68,10 @@ impl Ane {
         self.chip
     }
 
+    pub(crate) fn frameworks(&self) -> &aneforge_sys::Frameworks {
+        &self.shared.frameworks
+    }
+
     pub(crate) fn build(&self) -> &str {
         &self.os_build
     }

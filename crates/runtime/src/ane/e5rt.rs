@@ -79,7 +79,7 @@ impl Program {
             return Err(Fault::kind(Step::Compile, Kind::BackOff(failure.remaining), failure.reason));
         }
         let (runtime, text, bundles) = (self.runtime.clone(), self.text.clone(), self.bundles.clone());
-        let call = move || compile(&runtime, &text, &bundles, force);
+        let call = move || compile(&runtime, &text, &bundles, force, None);
         let compiled = within(self.context.options.patience, Step::Compile, call);
         let compiled = compiled.and_then(|result| result.map_err(|error| Fault::of(Step::Compile, &error)));
         let library = compiled.map(Arc::new).inspect_err(|fault| {
@@ -175,7 +175,14 @@ enum LoadError {
     Silent(Fault),
 }
 
-fn compile(runtime: &Arc<Runtime>, text: &Path, bundles: &Path, force: bool) -> Result<Library, SysError> {
+/// Compiles a text for the engine alone, with options of its compiler where there are some.
+pub(crate) fn compile(
+    runtime: &Arc<Runtime>,
+    text: &Path,
+    bundles: &Path,
+    force: bool,
+    custom: Option<&str>,
+) -> Result<Library, SysError> {
     let config = Config::new(runtime, bundles)?;
     let mut compiler = Compiler::new(&config)?;
     let mut options = Options::new(runtime)?;
@@ -183,6 +190,9 @@ fn compile(runtime: &Arc<Runtime>, text: &Path, bundles: &Path, force: bool) -> 
     options.set_devices(Options::ENGINE)?;
     options.set_force_recompilation(force)?;
     options.set_segmenter("graph")?;
+    if let Some(custom) = custom {
+        options.set_custom_engine_options(custom)?;
+    }
     compiler.compile(text, &options)
 }
 

@@ -135,8 +135,10 @@ fn told(engine: &Result<Examination, String>) -> Vec<Finding> {
     }
     all.extend(engine.routes.iter().map(|route| finding(&format!("route {}", route.what), route.outcome.clone())));
     all.extend(engine.dialects.iter().map(|dialect| finding(&format!("dialect {}", dialect.what), dialect.outcome.clone())));
+    all.extend(engine.surfaces.iter().map(|surface| finding(&format!("surfaces, {}", surface.what), surface.outcome.clone())));
     all.push(finding("route taken", engine.choice.clone()));
-    all.extend(engine.limits.iter().map(|limit| finding("limit", limit.clone())));
+    all.extend(engine.asked.iter().map(|limit| finding(&format!("limit, {}", limit.what), limit.outcome.clone())));
+    all.extend(engine.limits.iter().map(|limit| finding("limit kept to", limit.clone())));
     all
 }
 
