@@ -278,3 +278,18 @@ fn a_program_with_more_operations_than_the_limit_is_cut_where_fp16_goes_over() {
     }
     assert!(of(1).expect_err("a mask would cross").to_string().contains("room for 1 operations"));
 }
+
+#[test]
+fn a_cut_leaves_no_handful_of_operations_where_there_is_a_choice() {
+    let graph = Graph::new();
+    let x = graph.input("x", DType::Fp16, &[1, 8]);
+    let own = |count: usize, operations: usize| -> Vec<usize> {
+        let y = (0..count).fold(x.clone(), |x, step| if step % 2 == 0 { x.tanh() } else { x.exp() });
+        let compiled = limited(&[("y", &y)], Limits { weight_bytes: None, operations: Some(operations) }).expect("compiles");
+        compiled.segments.iter().flat_map(|segments| &segments.parts).map(|part| part.body.operations.len()).collect()
+    };
+    assert_eq!(own(40, 30), [24, 16]);
+    assert_eq!(own(92, 30), [30, 30, 16, 16], "three cuts, as many as before");
+    assert_eq!(own(62, 31), [31, 31]);
+    assert_eq!(own(20, 15), [15, 5], "too few for two parts of sixteen");
+}

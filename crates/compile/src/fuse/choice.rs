@@ -13,11 +13,27 @@ pub enum Rewrite {
     QueryTiles,
     /// Attention as one operator.
     AttentionOperator,
+    /// Layer and instance norms that are spelled out as operators.
+    NativeNorms,
+    /// Root mean square norms by their length.
+    LengthNorms,
+    /// Scales and offsets per channel in the layer before them.
+    ScaleFolding,
+    /// Long sums as products with ones.
+    SumByProduct,
 }
 
 impl Rewrite {
     /// All of them, in the order in which tuning tries them.
-    pub const ALL: &[Self] = &[Self::GroupedHeads, Self::QueryTiles, Self::AttentionOperator];
+    pub const ALL: &[Self] = &[
+        Self::GroupedHeads,
+        Self::QueryTiles,
+        Self::AttentionOperator,
+        Self::NativeNorms,
+        Self::LengthNorms,
+        Self::ScaleFolding,
+        Self::SumByProduct,
+    ];
 
     /// The name of its pass.
     pub fn name(self) -> &'static str {
@@ -25,6 +41,10 @@ impl Rewrite {
             Self::GroupedHeads => super::GROUPED_HEADS.name,
             Self::QueryTiles => super::QUERY_TILES.name,
             Self::AttentionOperator => super::ATTENTION_OPERATOR.name,
+            Self::NativeNorms => super::NATIVE_NORMS.name,
+            Self::LengthNorms => super::LENGTH_NORMS.name,
+            Self::ScaleFolding => super::SCALE_FOLDING.name,
+            Self::SumByProduct => super::SUM_BY_PRODUCT.name,
         }
     }
 
@@ -36,7 +56,7 @@ impl Rewrite {
     /// Whether it runs where nobody chose. A generic program keeps its operators; on a chip those run that move less and round no
     /// more.
     pub fn by_default(self, target: &Target) -> bool {
-        target.chip().is_some() && matches!(self, Self::GroupedHeads | Self::QueryTiles)
+        target.chip().is_some() && matches!(self, Self::GroupedHeads | Self::QueryTiles | Self::NativeNorms | Self::ScaleFolding)
     }
 
     fn bit(self) -> u16 {

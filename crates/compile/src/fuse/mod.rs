@@ -5,11 +5,18 @@
 mod attention;
 mod choice;
 mod heads;
+mod norms;
 mod operator;
 mod pattern;
+mod scale;
+mod spelled;
+mod sum;
 mod tiles;
 
 pub use choice::{Rewrite, Rewrites, UnknownRewrite};
 pub use heads::GROUPED_HEADS;
+pub use norms::{LENGTH_NORMS, NATIVE_NORMS};
 pub use operator::ATTENTION_OPERATOR;
+pub use scale::SCALE_FOLDING;
+pub use sum::SUM_BY_PRODUCT;
 pub use tiles::{QUERY_TILES, usual_tiles};

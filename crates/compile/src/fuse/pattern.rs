@@ -90,3 +90,10 @@ pub(super) fn missed(notes: &mut Notes, value: &str, reason: Option<String>) {
         notes.missed(value, reason);
     }
 }
+
+/// Whether a shape that broadcasts against `of` has the extents of those axes and is constant along all others.
+pub(super) fn per_feature(shape: &[usize], of: &[usize], axes: &[usize]) -> bool {
+    let Some(front) = of.len().checked_sub(shape.len()) else { return false };
+    let extents = std::iter::repeat_n(1, front).chain(shape.iter().copied());
+    extents.zip(of).enumerate().all(|(axis, (extent, &whole))| extent == if axes.contains(&axis) { whole } else { 1 })
+}

@@ -8,6 +8,9 @@ use std::collections::{HashMap, HashSet};
 
 /// Weights that one program on an engine may hold: about 2 GB (PyPI package aneforge 0.4.0, pull request 254).
 const WEIGHT_BYTES: u64 = 2 << 30;
+/// Fewest operations on each side of a cut where there is a choice: a program of fewer is over before the next dispatch (its floor is
+/// 0.07 to 0.23 ms, ANE guide, arXiv 2606.22283, chapter 2, and a small operation takes some microseconds).
+const FEW: usize = 16;
 /// Bytes of the header of a weight file, of that of each weight in it, and of the unit of their sizes.
 const BLOB: u64 = 64;
 
@@ -36,13 +39,15 @@ pub(super) fn divide(body: &Body, plan: Plan, limits: &Limits, target: &Target) 
         let operations: Vec<usize> = (0..plan.places.len()).filter(own).collect();
         let fixed = if on_chip { unfit(body, &plan, &operations) } else { vec![false; operations.len() + 1] };
         let (mut start, mut at, mut last) = (0, 0, None);
-        let mut held = Held::default();
+        let (mut held, first) = (Held::default(), divided.native.len());
+        let mut before = 0;
         while at < operations.len() {
             if held.add(body, &plan, operations[at]) > most_bytes || at - start >= most_operations {
                 let Some(cut) = last else {
                     return Err(too_large(body, operations[start], held.bytes, most_bytes, most_operations, target));
                 };
                 divided.native.push(native);
+                before = start;
                 (start, at, last) = (cut, cut, None);
                 held = Held::default();
                 continue;
@@ -51,6 +56,20 @@ pub(super) fn divide(body: &Body, plan: Plan, limits: &Limits, target: &Target) 
             at += 1;
             if !fixed[at] {
                 last = Some(at);
+            }
+        }
+        if divided.native.len() > first && operations.len() - start < FEW {
+            // An own dispatch for a handful of operations costs more than they do: some of the part before run with them.
+            let earlier = (before + FEW..=operations.len().saturating_sub(FEW)).rev().filter(|&cut| !fixed[cut]);
+            let fits = |&cut: &usize| {
+                let mut held = Held::default();
+                let moved = &operations[cut..];
+                moved.len() <= most_operations && moved.iter().all(|&index| held.add(body, &plan, index) <= most_bytes)
+            };
+            if let Some(cut) = earlier.take_while(fits).next() {
+                for &index in &operations[cut..start] {
+                    divided.places[index] = Place::Segment(divided.native.len());
+                }
             }
         }
         divided.native.push(native);

@@ -2,6 +2,8 @@
 #![allow(clippy::expect_used)] // helpers of tests
 #![allow(dead_code)] // each test binary uses some of them
 
+pub mod rewriting;
+
 use aneforge_mil::op::builtin;
 use aneforge_mil::{Array, BlobFileWriter, BlobFolder, Body, DType, TensorType, parse, resolve};
 use half::f16;
