@@ -75,14 +75,40 @@ pub static CROSS_CORRELATION: GraphOp = GraphOp {
             Case::refused(&[drawn("x", &[3, 3]), drawn("template", &[4, 2])], &[]),
         ),
     ],
-    vjp: Vjp::None("use conv, of which this is a case and which has a derivative"),
-    cases: &[Case::values(
-        "not_flipped",
-        &[given("x", &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), given("template", &[1, 2], &[1.0, 10.0])],
-        &[],
-        (&[2, 2], &[21.0, 32.0, 54.0, 65.0]),
-        "scipy.signal.correlate2d",
-    )],
+    vjp: Vjp::Rule(|b| {
+        let s = b.site();
+        let (&[height, width], &[top, bottom, left, right]) = (s.shape("template"), s.ints("pad")) else { return };
+        let (x, template, grad) = (b.input("x"), b.input("template"), b.grad());
+        if b.wants("x") {
+            // Each element of x meets the template from its last place to its first.
+            let (high, wide) = (height as i64 - 1, width as i64 - 1);
+            let around = [high - top, high - bottom, wide - left, wide - right];
+            b.give("x", grad.cross_correlation(&template.reverse([0, 1]), around));
+        }
+        if b.wants("template") {
+            let padded = x.pad(&[top, bottom, left, right], 0.0);
+            let size = signed(grad.shape().unwrap_or(&[]));
+            let met = |tap: usize| padded.slice_by_size(&signed(&[tap / width, tap % width]), &size).reshape(&[1, -1]);
+            let met: Vec<Tensor> = (0..height * width).map(met).collect();
+            let sums = crate::concat(&met, 0).matmul(&grad.reshape(&[-1, 1]));
+            b.give("template", sums.reshape(&signed(&[height, width])));
+        }
+    }),
+    cases: &[
+        Case::values(
+            "not_flipped",
+            &[given("x", &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), given("template", &[1, 2], &[1.0, 10.0])],
+            &[],
+            (&[2, 2], &[21.0, 32.0, 54.0, 65.0]),
+            "scipy.signal.correlate2d",
+        ),
+        Case::shape(
+            "padding_that_differs_by_side",
+            &[drawn("x", &[4, 3]), drawn("template", &[3, 2])],
+            &[("pad", Default::Ints(&[2, 1, 0, 1]))],
+            &[5, 3],
+        ),
+    ],
     ..native("cross_correlation", "The sum of products of a template with every part of x of its size.", |l, s| {
         let (x, template) = (s.value("x")?, s.value("template")?);
         let &[height, width] = s.shape("template") else { return Err(GraphError::NoOutputs) };
@@ -122,14 +148,37 @@ pub static COST_VOLUME: GraphOp = GraphOp {
             Case::refused(&[drawn("aux", &[3]), drawn("ref", &[3])], &[]),
         ),
     ],
-    vjp: Vjp::None("write it with slices, sub and abs to differentiate it"),
-    cases: &[Case::values(
-        "absolute_differences",
-        &[given("aux", &[3], &[1.0, 2.0, 3.0]), given("ref", &[4], &[1.0, 5.0, 9.0, 2.0])],
-        &[],
-        (&[2, 3], &[0.0, 3.0, 6.0, 4.0, 7.0, 1.0]),
-        "by hand",
-    )],
+    vjp: Vjp::Rule(|b| {
+        let s = b.site();
+        let (width, whole, range) = (s.shape("aux")[0], s.shape("ref")[0], s.size("disparity_range").unwrap_or(0));
+        let (aux, other, grad) = (b.input("aux"), b.input("ref"), b.grad());
+        let lines: Vec<Tensor> = (0..=range).map(|shift| other.slice_by_size(&signed(&[shift]), &signed(&[width]))).collect();
+        let slopes = aux.sub(&crate::stack(&lines, 0)).sign().mul(&grad);
+        if b.wants("ref") {
+            let back = |shift: usize| {
+                let line = slopes.slice_by_size(&signed(&[shift, 0]), &signed(&[1, width])).reshape(&signed(&[width]));
+                line.pad(&signed(&[shift, whole - width - shift]), 0.0)
+            };
+            let sum = (1..=range).fold(back(0), |sum, shift| sum.add(&back(shift)));
+            b.give("ref", sum.scale(-1.0));
+        }
+        b.give("aux", slopes.reduce_sum(0, false));
+    }),
+    cases: &[
+        Case::values(
+            "absolute_differences",
+            &[given("aux", &[3], &[1.0, 2.0, 3.0]), given("ref", &[4], &[1.0, 5.0, 9.0, 2.0])],
+            &[],
+            (&[2, 3], &[0.0, 3.0, 6.0, 4.0, 7.0, 1.0]),
+            "by hand",
+        ),
+        Case::shape(
+            "a_line_wider_than_needed",
+            &[drawn("aux", &[4]), drawn("ref", &[7])],
+            &[("disparity_range", Default::Int(2))],
+            &[3, 4],
+        ),
+    ],
     ..native("cost_volume", "The distance of each value of aux from that of ref 0 to disparity_range places further on.", |l, s| {
         let aux = s.value("aux").and_then(|aux| four(l, aux))?;
         let other = s.value("ref").and_then(|other| four(l, other))?;

@@ -50,6 +50,11 @@ pub(super) fn padded(shape: &[usize]) -> Vec<usize> {
     padded
 }
 
+/// Extents as the numbers that tensors' methods take.
+fn signed(extents: &[usize]) -> Vec<i64> {
+    extents.iter().map(|&extent| extent as i64).collect()
+}
+
 /// Whether a shape fits the four axes of a layer.
 pub(super) fn fits(s: &Site<'_>, input: &str) -> bool {
     (1..=4).contains(&s.rank(input))

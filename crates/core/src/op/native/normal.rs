@@ -17,7 +17,24 @@ pub static MINMAX_NORM: GraphOp = GraphOp {
             Case::refused(&[drawn("x", &[1, 2])], &[("eps", Default::Float(1e-9))]),
         ),
     ],
-    vjp: Vjp::None("write it with reduce_max and reduce_min to differentiate it"),
+    vjp: Vjp::Rule(|b| {
+        let s = b.site();
+        let (shape, eps) = (s.shape("x"), s.float("eps").unwrap_or(1e-4));
+        let axis = if s.text("dimension") == "Height" { 2 } else { 3 };
+        let four = signed(&padded(shape));
+        let [x, y, grad] = [b.input("x"), b.output(), b.grad()].map(|tensor| tensor.reshape(&four));
+        let (least, greatest) = (x.reduce_min(axis, true), x.reduce_max(axis, true));
+        let (sum, along) = (grad.reduce_sum(axis, true), grad.mul(&y).reduce_sum(axis, true));
+        // What moves an end goes to the elements there; ties share it evenly.
+        let at = |end: &Tensor, moved: &Tensor| {
+            let (hit, zero) = (x.equal(end), x.constant_like(0.0));
+            let ties = hit.select(&x.constant_like(1.0), &zero).reduce_sum(axis, true);
+            hit.select(&moved.real_div(&ties), &zero)
+        };
+        let all = grad.add(&at(&least, &along.sub(&sum))).sub(&at(&greatest, &along));
+        let all = all.real_div(&greatest.sub(&least).adds(eps)).reshape(&signed(shape));
+        b.give("x", all);
+    }),
     cases: &[
         Case::values(
             "eps_is_added_to_the_span",
@@ -25,6 +42,12 @@ pub static MINMAX_NORM: GraphOp = GraphOp {
             &[("eps", Default::Float(1.0))],
             (&[1, 3], &[0.0, 0.25, 0.75]),
             "by hand",
+        ),
+        Case::shape(
+            "a_line_has_no_height",
+            &[drawn("x", &[3])],
+            &[("dimension", Default::Text("Height")), ("eps", Default::Float(1.0))],
+            &[3],
         ),
         Case::shape("along_the_height", &[drawn("x", &[1, 2, 3, 4])], &[("dimension", Default::Text("Height"))], &[1, 2, 3, 4]),
     ],
@@ -66,14 +89,25 @@ pub static LRN: GraphOp = GraphOp {
             Case::refused(&[drawn("x", &[1, 2, 1, 1])], &[("k", Default::Float(0.0))]),
         ),
     ],
-    vjp: Vjp::None("use local_response_norm, which has a derivative"),
-    cases: &[Case::values(
-        "the_energy_of_all_channels_counts",
-        &[given("x", &[1, 3, 1, 1], &[1.0, 2.0, 2.0])],
-        &[("alpha", Default::Float(0.3333333333333333)), ("beta", Default::Float(0.5))],
-        (&[1, 3, 1, 1], &[0.5, 1.0, 1.0]),
-        "by hand",
-    )],
+    vjp: Vjp::Rule(|b| {
+        let s = b.site();
+        let [alpha, beta, k] = [("alpha", 1.0), ("beta", 0.75), ("k", 1.0)].map(|(name, usual)| s.float(name).unwrap_or(usual));
+        let (x, grad) = (b.input("x"), b.grad());
+        let energy = x.square().reduce_sum(1, true).scale(alpha).adds(k);
+        let scaled = grad.mul(&energy.pow(&energy.constant_like(-beta)));
+        let along = scaled.mul(&x).reduce_sum(1, true).real_div(&energy);
+        b.give("x", scaled.sub(&x.mul(&along).scale(2.0 * alpha * beta)));
+    }),
+    cases: &[
+        Case::values(
+            "the_energy_of_all_channels_counts",
+            &[given("x", &[1, 3, 1, 1], &[1.0, 2.0, 2.0])],
+            &[("alpha", Default::Float(0.3333333333333333)), ("beta", Default::Float(0.5))],
+            (&[1, 3, 1, 1], &[0.5, 1.0, 1.0]),
+            "by hand",
+        ),
+        Case::shape("each_pixel_by_itself", &[drawn("x", &[2, 3, 2, 2])], &[("alpha", Default::Float(0.5))], &[2, 3, 2, 2]),
+    ],
     ..native("lrn", "x / (k + alpha * sum of squares over all channels)^beta.", |l, s| {
         let channels = s.shape("x")[1];
         let number = |name: &str| s.float(name).unwrap_or(1.0);

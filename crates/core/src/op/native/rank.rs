@@ -85,6 +85,16 @@ fn by_row(s: &Site<'_>, x: ValueId) -> Vec<(&'static str, Arg)> {
     arguments
 }
 
+/// Gives each value's gradient to the place it came from, which the same layer tells; places themselves have none. The axis may have
+/// 2048 places, as for the layer that tells them.
+fn to_places(b: &mut Backward<'_>, places: impl Fn(&Tensor) -> Tensor) {
+    if !b.site().flag("indices") {
+        let (x, shape) = (b.input("x"), b.site().shape("x").to_vec());
+        let grad = super::super::pick::scatter_along(&b.grad(), &places(&x), &shape, shape.len() - 1);
+        b.give("x", grad);
+    }
+}
+
 /// The largest few of each row.
 pub static TOPK: GraphOp = GraphOp {
     attributes: &[int("k", Default::Required), flag("largest", true), flag("indices", false)],
@@ -103,7 +113,11 @@ pub static TOPK: GraphOp = GraphOp {
             Case::refused(&[drawn("x", &[1, 2049])], &[("k", Default::Int(1)), ("indices", Default::Flag(true))]),
         ),
     ],
-    vjp: Vjp::None("take the values at the places of topk with indices by gather, which has a derivative"),
+    vjp: Vjp::Rule(|b| {
+        let s = b.site();
+        let (k, largest) = (s.size("k").unwrap_or(1), s.flag("largest"));
+        to_places(b, |x| x.topk_indices(k, largest));
+    }),
     tolerance: 0.0,
     cases: &[
         Case::values("two", &[ROWS], &[("k", Default::Int(2))], (&[2, 2], &[3.0, 2.0, 9.0, 7.0]), "numpy.sort"),
@@ -159,7 +173,10 @@ pub static SORT: GraphOp = GraphOp {
         rule("C1", AXES, |s| fits(s, "x"), Case::refused(&[FIVE], &[])),
         rule("C2", EXACT, exact, Case::refused(&[drawn("x", &[1, 2049])], &[("indices", Default::Flag(true))])),
     ],
-    vjp: Vjp::None("take the values at the places of sort with indices by gather, which has a derivative"),
+    vjp: Vjp::Rule(|b| {
+        let descending = b.site().flag("descending");
+        to_places(b, |x| x.sort_indices(descending));
+    }),
     tolerance: 0.0,
     cases: &[
         Case::values(
