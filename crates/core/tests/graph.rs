@@ -369,3 +369,21 @@ fn a_chip_repeats_by_the_counts_it_has() {
     let [on_chip, plain] = [&chip, &generic].map(|body| evaluate(body, std::slice::from_ref(&values)).unwrap().remove(0));
     assert_eq!(on_chip, plain);
 }
+
+/// Equal bytes under two names are two parameters: a trainer moves each by its own gradient. Equal constants are one.
+#[test]
+fn inputs_and_parameters_are_never_merged() {
+    let graph = Graph::new();
+    let weight = Weight::from_fp16([2], &[f16::from_f32(0.5); 2]).unwrap();
+    let [left, right] = ["left", "right"].map(|name| graph.parameter(name, weight.clone()));
+    let [x, y] = ["x", "y"].map(|name| input(&graph, name, &[2]));
+    let loss = left.mul(&x).add(&right.mul(&y)).sum([0i64; 0], false);
+    let grads = backward(&loss, &[left.clone(), right.clone(), x, y]);
+    let outputs: Vec<_> = grads.iter().enumerate().map(|(index, grad)| (format!("g{index}"), grad.clone())).collect();
+    let given = [[1.0, 2.0], [3.0, 4.0]].map(|values| Array::new(DType::Fp16, [2], values.to_vec()));
+    let body = lower(&outputs, Target::Generic).unwrap();
+    assert_eq!(body.inputs.len(), 2);
+    let expected = [[1.0, 2.0], [3.0, 4.0], [0.5, 0.5], [0.5, 0.5]].map(|values| Array::new(DType::Fp16, [2], values.to_vec()));
+    assert_eq!(evaluate(&body, &given).unwrap(), expected);
+    assert_eq!(graph.parameters().len(), 2);
+}
