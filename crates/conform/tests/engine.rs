@@ -105,5 +105,15 @@ fn experiments_give_data_and_leave_nothing_behind() {
             None => assert!(!found.unwrap_or_else(|problem| panic!("{}: {problem}", one.number)).is_null()),
         }
     }
+    // What the stand-in does is what sources report.
+    let replaced = experiment::run(3, &source()).unwrap();
+    assert_eq!(replaced["compiled_with_1"], json!({ "adds": 1.0 }), "{replaced}");
+    assert_eq!(replaced["written_over_in_place_with_2"], json!({ "adds": 2.0 }), "{replaced}");
+    assert_eq!(replaced["replaced_by_a_file_with_3"], json!({ "adds": 2.0 }), "{replaced}");
+    let procedures = experiment::run(7, &source()).unwrap();
+    assert_eq!(procedures["procedures"], json!([{ "adds": 1.0 }, { "adds": 2.0 }]), "{procedures}");
+    let codes = experiment::run(8, &source()).unwrap();
+    assert_eq!(codes[0]["answer"], json!({ "adds": 1.0 }), "{codes}");
+    assert!(codes.as_array().unwrap()[1..].iter().all(|code| code["answer"]["problem"].is_string()), "{codes}");
     fake::assert_clean();
 }

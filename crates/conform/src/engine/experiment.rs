@@ -2,6 +2,7 @@
 //! that takes a restart, so each runs alone, in a process of its own with a time limit, and only when somebody asked for it.
 
 use super::bench::{BYTES, Bench, QUALITY, SURFACE, is_times, sum, words};
+use super::weights;
 use aneforge_mil::EmitOptions;
 use aneforge_sys::Source;
 use aneforge_sys::ane::{PerformanceStats, Request};
@@ -39,12 +40,11 @@ pub static EXPERIMENTS: [Experiment; 9] = [
         "in which order does the engine list the symbols of inputs whose names are not sorted?",
         "surfaces at wrong symbols give wrong answers in silence (Orion, arXiv 2603.06728); nothing is overwritten outside of them",
     ),
-    Experiment {
-        number: 3,
-        question: "are weights that are overwritten in place used after a load, and those that are replaced not?",
-        risks: "the daemon maps the files that are overwritten",
-        not_run: Some("it needs a program with a weight file, which this version does not write for the client"),
-    },
+    experiment(
+        3,
+        "are weights that are overwritten in place used after a load, and those that are replaced not?",
+        "the daemon maps the files that are overwritten",
+    ),
     experiment(
         4,
         "which sizes of surfaces does the engine take: small, unequal, ascending, descending?",
@@ -60,20 +60,16 @@ pub static EXPERIMENTS: [Experiment; 9] = [
         "does the engine give back its own time or its counters?",
         "a statistics mask makes loading fail on some systems (ANE guide, arXiv 2606.22283, chapter 33)",
     ),
-    Experiment {
-        number: 7,
-        question: "may the procedures of one program have weights of their own?",
-        risks: "a wrong symbol index gives error 0x2 (ane-infer)",
-        not_run: Some(
-            "it needs a program of several functions with weight files, which this version does not write for the client",
-        ),
-    },
-    Experiment {
-        number: 8,
-        question: "does the engine read the element codes of int8 and int4 weights in a weight file?",
-        risks: "a reader that trusts sizes may read past the file",
-        not_run: Some("it needs weight files that break the format, which this version does not write"),
-    },
+    experiment(
+        7,
+        "may the procedures of one program have weights of their own?",
+        "a wrong symbol index gives error 0x2 (ane-infer)",
+    ),
+    experiment(
+        8,
+        "does the engine read the element codes of int8 and int4 weights in a weight file?",
+        "a compiler that trusts codes may read wrong bytes of the file; sizes stay right, so none beyond it",
+    ),
     Experiment {
         number: 9,
         question: "does buffersReady succeed after a chain was prepared?",
@@ -100,8 +96,11 @@ pub fn run(number: u32, source: &Source) -> Result<Value, String> {
     match number {
         1 => compilations(&bench),
         2 => symbols(&bench),
+        3 => weights::replaced(&bench),
         4 => sizes(&bench),
         5 => completion(&bench),
+        7 => weights::procedures(&bench),
+        8 => weights::codes(&bench),
         _ => statistics(&bench),
     }
 }

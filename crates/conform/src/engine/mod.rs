@@ -6,6 +6,7 @@
 mod bench;
 pub mod experiment;
 mod limits;
+mod weights;
 
 use aneforge_mil::{Dialect, EmitOptions};
 use aneforge_runtime::ane::{Ane, AneOptions, AneRoute, CachePlace};
