@@ -100,6 +100,9 @@ fn a_report_is_written_whole_where_it_may_be_or_the_reason_is_told() {
     for place in [here.path().join("none/report.json"), here.path().to_path_buf(), "/proc/report.json".into(), file.join("below")] {
         let (_, err) = run(2, &place);
         assert!(err.contains("cannot write") && err.contains(place.to_str().unwrap()), "{err}");
+        // Before the device was asked, for hours perhaps.
+        let (out, err) = expect(2, here.path(), &["conform", "--device", "cpu", "--json", place.to_str().unwrap()]);
+        assert!(out.is_empty() && err.contains("cannot write") && !err.contains("seed"), "{err}");
     }
     run(0, "/dev/null".as_ref());
     assert!(!std::fs::metadata("/dev/null").unwrap().is_file());

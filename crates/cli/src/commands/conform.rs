@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
 use aneforge::conform::claims::{Claims, Evidence};
-use aneforge::conform::report::{Outcome, Place, Report, page, write_atomically};
+use aneforge::conform::report::{Outcome, Pending, Place, Report, page};
 use aneforge::conform::suite::{DEFAULT_SEED, Options as Uses, Suite, SuiteError};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -50,6 +50,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         from: options.from.unwrap_or_default(),
         ..Uses::default()
     };
+    // Before the run, which may take long.
+    let html = options.html.as_deref().map(pending).transpose()?;
+    let json = options.json.as_deref().filter(|path| path.as_os_str() != "-").map(pending).transpose()?;
     output::note(&format!("seed {}", options.seed));
     let mut bar: Option<(Progress, usize)> = None;
     let mut advance = |total: usize, done: usize| {
@@ -70,14 +73,17 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         advance(total, report.next.map_or(total, |place| place.operator));
     }
     drop(bar);
-    if let Some(path) = &options.html {
+    if let Some((path, file)) = html {
         let claims = Claims::committed().map_err(|error| Failure::input(&error))?.clone().with_evidence(&evidence);
-        write(path, &page(&report, &claims))?;
+        file.finish(&page(&report, &claims)).map_err(|error| unwritten(path, &error))?;
     }
-    match &options.json {
-        Some(path) if path.as_os_str() == "-" => output::bare_json(&report)?,
-        Some(path) => write(path, &serde_json::to_string_pretty(&report).map_err(|error| Failure::input(&error))?)?,
-        None => output::data(&table(&report))?,
+    match (json, &options.json) {
+        (Some((path, file)), _) => {
+            let text = serde_json::to_string_pretty(&report).map_err(|error| Failure::input(&error))?;
+            file.finish(&text).map_err(|error| unwritten(path, &error))?;
+        }
+        (None, Some(_)) => output::bare_json(&report)?,
+        (None, None) => output::data(&table(&report))?,
     }
     judge(&report)
 }
@@ -105,8 +111,12 @@ fn batch(options: &Options, from: Place) -> Result<Report, Failure> {
     })
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    write_atomically(path, text).map_err(|error| Failure::Input(format!("cannot write {}: {error}", path.display())))
+fn pending(path: &Path) -> Result<(&Path, Pending), Failure> {
+    Pending::at(path).map(|file| (path, file)).map_err(|error| unwritten(path, &error))
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Input(format!("cannot write {}: {error}", path.display()))
 }
 
 /// One line per operator; below it what did not pass.

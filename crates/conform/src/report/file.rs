@@ -1,29 +1,65 @@
 //! Files that appear whole or not at all.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Error, ErrorKind, Result, Write};
+use std::path::{Path, PathBuf};
 
-/// Writes a file under a temporary name beside it and renames it. What is neither file nor folder, a pipe or a device such as
-/// `/dev/stdout`, is written to as it is, because a rename would put a plain file in its place.
+/// A file that gets its name when all of it is written. Nothing is left where it is dropped before.
+#[derive(Debug)]
+pub struct Pending(Place);
+
+#[derive(Debug)]
+enum Place {
+    /// A file under a temporary name, and the name that it gets.
+    File(tempfile::NamedTempFile, PathBuf),
+    /// What is neither file nor folder, a pipe or a device such as `/dev/stdout`: a rename would put a plain file in its place.
+    Special(File),
+}
+
+impl Pending {
+    /// Begins a file, before the work of which it will tell: what cannot be written is known then. A link stays a link.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn at(path: &Path) -> Result<Self> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+            Ok(found) if !found.is_file() => return Ok(Self(Place::Special(OpenOptions::new().write(true).open(path)?))),
+            _ => {}
+        }
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        // Temporary files are private to their owner by themselves; a report is as open as any other file that the user makes.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        // The library's error names the temporary file, which tells nobody anything.
+        let file = builder.tempfile_in(folder).map_err(|error| Error::from(error.kind()))?;
+        Ok(Self(Place::File(file, target)))
+    }
+
+    /// Writes the text and gives the file its name.
+    ///
+    /// # Errors
+    /// What the system reports; what stood there is then as it was.
+    pub fn finish(self, text: &str) -> Result<()> {
+        match self.0 {
+            Place::Special(mut file) => file.write_all(text.as_bytes()),
+            Place::File(mut file, target) => {
+                file.as_file_mut().write_all(text.as_bytes())?;
+                file.as_file().sync_all()?;
+                file.persist(&target).map(drop).map_err(|error| error.error)
+            }
+        }
+    }
+}
+
+/// Writes a file under a temporary name beside it and renames it.
 ///
 /// # Errors
-/// What the system reports; a file is then as it was.
-pub fn write_atomically(path: &Path, text: &str) -> std::io::Result<()> {
-    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
-    }
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    // Temporary files are private to their owner by themselves; a report is as open as any other file that the user makes.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
-    // Through the bare file: the wrapper's errors name the temporary one.
-    file.as_file_mut().write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(&target).map(drop).map_err(|error| error.error)
+/// As [`Pending::at`] and [`Pending::finish`].
+pub fn write_atomically(path: &Path, text: &str) -> Result<()> {
+    Pending::at(path)?.finish(text)
 }
 
 #[cfg(all(test, unix))]

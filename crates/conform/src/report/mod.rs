@@ -4,7 +4,7 @@ mod file;
 mod html;
 mod style;
 
-pub use file::write_atomically;
+pub use file::{Pending, write_atomically};
 pub use html::page;
 
 use crate::claims::{Route, Status, Verdict};

@@ -6,7 +6,7 @@ use crate::output;
 use crate::progress::Progress;
 use aneforge::conform::engine::Examination;
 use aneforge::conform::numerics::{AskError, Scope, dump, report};
-use aneforge::conform::report::write_atomically;
+use aneforge::conform::report::Pending;
 use aneforge::runtime::Device;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,9 @@ pub(super) fn write(
         serde_json::from_slice(&bytes).map_err(|error| fault(error.to_string()))
     };
     let experiments = experiments.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let unwritten = |error: std::io::Error| Failure::Input(format!("cannot write {}: {error}", path.display()));
+    // Before the device is asked, which may take long.
+    let file = Pending::at(path).map_err(unwritten)?;
     let mut bar: Option<(Progress, usize)> = None;
     let answers = dump(device, device.os_build().unwrap_or_default(), &Scope::default(), &mut |now| {
         let (bar, shown) = bar.get_or_insert_with(|| (Progress::new(now.total, "questions"), 0));
@@ -48,7 +51,7 @@ pub(super) fn write(
     rest.insert("experiments".to_string(), experiments.into());
     let value = report(Ok(&answers), rest).map_err(|error| Failure::input(&error))?;
     let text = serde_json::to_string(&value).map_err(|error| Failure::input(&error))?;
-    write_atomically(path, &text).map_err(|error| Failure::Input(format!("cannot write {}: {error}", path.display())))?;
+    file.finish(&text).map_err(unwritten)?;
     let (tables, probes) = (answers.tables.len(), answers.probes.len());
     output::note(&format!("{}: {tables} tables and {probes} probes, {}", path.display(), output::bytes(text.len() as u64)));
     Ok(())
