@@ -301,6 +301,17 @@ fn missing_symbols_and_classes_are_listed_with_the_build_of_the_system() {
     let error = Ane::open(AneOptions { source: Source::Library(library), ..AneOptions::default() }).unwrap_err();
     let text = error.to_string();
     assert!(error.is_not_here() && names.iter().all(|name| text.contains(name)) && text.contains("25D125"), "{text}");
+    let _turn = engine(AneRoute::E5rt, json!({}));
+    // Classes are looked up once for a library: a copy of its own.
+    let other = tempfile::tempdir().unwrap();
+    let library = fake::without_symbols(other.path(), &["e5rt_async_event_create"]);
+    let faults = json!({ "faults": [{ "kind": "missing-class", "name": "_ANEClient", "times": 100 }] });
+    fake::control_of(&library, &json!({ "set": faults }));
+    let error =
+        Ane::open(AneOptions { source: Source::Library(library.clone()), route: AneRoute::Client, ..AneOptions::default() });
+    let error = error.unwrap_err();
+    assert!(error.is_not_here() && error.to_string().contains("_ANEClient"), "{error}");
+    Ane::open(AneOptions { source: Source::Library(library), route: AneRoute::InMemory, ..AneOptions::default() }).unwrap();
     let nowhere = Source::Library(folder.path().join("none.so"));
     assert!(Ane::open(AneOptions { source: nowhere, ..AneOptions::default() }).unwrap_err().is_not_here());
 }

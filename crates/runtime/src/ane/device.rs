@@ -18,6 +18,7 @@ use crate::{Buffer, Device, DeviceError, Executable, Port, Program, States};
 use aneforge_compile::{Link, SegmentKind};
 use aneforge_core::{Chip, Target};
 use aneforge_sys::Source as Library;
+use aneforge_sys::ane::Client;
 use std::sync::Arc;
 
 /// Programs run on the engine, in this process.
@@ -46,8 +47,11 @@ impl Ane {
         let chip = Chip::find(brand.trim_start_matches("Apple "));
         let chip = chip.ok_or_else(|| not_here(format!("nothing is known of the engine of {brand:?}; update this library")))?;
         let os_build = shared.frameworks.os_build().map_err(|error| not_here(error.to_string()))?;
-        let found =
-            if options.route.is_e5rt() { shared.frameworks.e5rt().map(drop) } else { shared.frameworks.in_memory().map(drop) };
+        let found = match options.route {
+            AneRoute::Default | AneRoute::E5rt => shared.frameworks.e5rt().map(drop),
+            AneRoute::InMemory => shared.frameworks.in_memory().map(drop),
+            AneRoute::Client => shared.frameworks.in_memory().and_then(|engine| Client::shared(&engine).map(drop)),
+        };
         found.map_err(|error| not_here(error.to_string()))?;
         let cache = cache_of(&options.cache);
         Ok(Self { name, options: Arc::new(options), shared, chip, os_build, cache })

@@ -16,7 +16,8 @@ mod real {
 
     /// Writes a file under another name and renames it; says whether that went well.
     pub fn write(path: &Path, bytes: &[u8]) -> bool {
-        let temporary = path.with_extension(format!("tmp-{}", std::process::id()));
+        // A name of this thread's own: a call that was given up may be writing the same file.
+        let temporary = path.with_extension(format!("tmp-{}-{:?}", std::process::id(), std::thread::current().id()));
         std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path)).is_ok()
     }
 
