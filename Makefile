@@ -1,5 +1,5 @@
 # Everything is a script in scripts/; this file only names them.
-.PHONY: capi demo test bench parity fuzz lint darwin valgrind clean
+.PHONY: capi demo test bench parity python fuzz lint darwin valgrind clean
 
 capi: ## The C library and its headers in build/
 	@scripts/capi.sh
@@ -16,6 +16,9 @@ bench: ## Benchmarks, side by side with onnxruntime and the Python package
 parity: ## Train nets here and in PyTorch and compare accuracies; under 75 minutes, goes on where it was
 	@scripts/parity.sh
 
+python: ## Build the Python package's module and run its tests
+	@scripts/python.sh
+
 fuzz: ## Compare 100,000 random graphs on all devices, then run the fuzz targets (with cargo-fuzz)
 	@scripts/fuzz.sh
 
@@ -29,4 +32,4 @@ valgrind: ## The tests of the calls into Apple's code under valgrind
 	@scripts/valgrind.sh
 
 clean: ## Remove builds, environments, downloads and fixtures
-	rm -rf build target .cache .venv .venv-demo .venv-upstream
+	rm -rf build target .cache .venv .venv-demo .venv-python .venv-upstream

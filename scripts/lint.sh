@@ -8,4 +8,6 @@ cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 if [ -x .venv/bin/ruff ]; then
   .venv/bin/ruff check --quiet --config testing/python/ruff.toml testing/python scripts
   .venv/bin/ruff format --check --quiet --config testing/python/ruff.toml testing/python scripts
+  .venv/bin/ruff check --quiet --config python/ruff.toml python
+  .venv/bin/ruff format --check --quiet --config python/ruff.toml python
 fi

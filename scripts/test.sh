@@ -16,3 +16,4 @@ if cargo nextest --version >/dev/null 2>&1; then
 else
   cargo test --workspace --all-features --locked --lib --bins --tests --examples "$@"
 fi
+scripts/python.sh

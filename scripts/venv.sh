@@ -3,6 +3,7 @@
 #
 #   scripts/venv.sh test       .venv            oracles of the test suite (PyTorch included)
 #   scripts/venv.sh demo       .venv-demo       onnx and onnxruntime for `make demo`
+#   scripts/venv.sh python     .venv-python     what builds and tests the Python package in python/
 #   scripts/venv.sh upstream   .venv-upstream   the Python package that MIL text is compared with
 #
 # A stamp holding the hash of all that went in is written last, so an environment that is complete
@@ -13,12 +14,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 python=${PYTHON:-python3}
 requirements=testing/python/requirements
-kind=${1:?usage: scripts/venv.sh test|demo|upstream}
+kind=${1:?usage: scripts/venv.sh test|demo|python|upstream}
 case $kind in
   test) folder=.venv; files=(test.txt torch.txt torch-light.txt) ;;
   demo) folder=.venv-demo; files=(demo.txt) ;;
+  python) folder=.venv-python; files=(python.txt) ;;
   upstream) folder=.venv-upstream; files=(upstream.txt) ;;
-  *) echo "venv.sh: no environment is called '$kind'; say test, demo or upstream" >&2; exit 2 ;;
+  *) echo "venv.sh: no environment is called '$kind'; say test, demo, python or upstream" >&2; exit 2 ;;
 esac
 
 # Where the stamp is, what it must say: this recipe's version, the pins, the stubs, the interpreter.
@@ -69,6 +71,10 @@ PY
   demo)
     install -r "$requirements/demo.txt"
     "$folder/bin/python" -c 'import numpy, onnx, onnxruntime, tokenizers'
+    ;;
+  python)
+    install -r "$requirements/python.txt"
+    "$folder/bin/python" -c 'import mypy, numpy, pytest'
     ;;
   upstream)
     install --no-deps -r "$requirements/upstream.txt"

@@ -38,8 +38,8 @@ pub use checkpoint::checkpoint;
 pub use error::GraphError;
 pub use evaluate::{EvaluateError, Observer, evaluate, evaluate_with};
 pub use graph::{
-    Argument, Axes, Graph, GraphText, Heads, Index, IntoIndices, Tensor, Window, attention, concat, cross_attention, einsum, geglu,
-    mha, sdpa, stack,
+    Argument, Axes, Graph, GraphText, Heads, Index, IntoIndices, Source, Tensor, Window, attention, concat, cross_attention,
+    einsum, geglu, mha, sdpa, stack,
 };
 pub use host::{HostArray, HostError};
 pub use lower::{Arg, LowerOptions, Lowering, lower, lower_with};

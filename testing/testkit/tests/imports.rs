@@ -24,6 +24,7 @@ const ORDER: &[&str] = &[
     "aneforge",
     "aneforge-cli",
     "aneforge-capi",
+    "aneforge-py",
 ];
 
 /// Examples: they import the facade, as people's own crates do.

@@ -4,6 +4,7 @@ mod apply;
 mod arena;
 mod axes;
 mod build;
+mod source;
 mod tensor;
 mod text;
 
@@ -11,6 +12,7 @@ pub use apply::Argument;
 pub(crate) use arena::{Arena, ConstantData, Node, NodeId, NodeKind, Port};
 pub use axes::Axes;
 pub use build::{Heads, Index, IntoIndices, Window, attention, concat, cross_attention, einsum, geglu, mha, sdpa, stack};
+pub use source::Source;
 pub use tensor::Tensor;
 pub use text::GraphText;
 
