@@ -141,7 +141,8 @@ impl Samples {
     }
 }
 
-fn failure(error: TuneError) -> Failure {
+/// What went wrong while tuning, with the exit code that it has.
+pub fn failure(error: TuneError) -> Failure {
     match error {
         TuneError::Compile(error) => error.into(),
         TuneError::Device(error) => error.into(),

@@ -18,6 +18,7 @@ pub mod canonicalise;
 pub mod check;
 pub mod compress;
 mod error;
+pub mod explain;
 pub mod fuse;
 mod legalise;
 mod manifest;

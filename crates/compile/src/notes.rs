@@ -45,3 +45,10 @@ impl Notes {
         self.notes.push(Note { pass: self.pass, value: value.to_string(), applied, text });
     }
 }
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.applied { "did" } else { "near miss" };
+        write!(f, "{} ({kind}): {}", self.pass, self.text)
+    }
+}

@@ -18,6 +18,7 @@ pub const PASSES: &[Pass] = &[
     fuse::LENGTH_NORMS,
     fuse::SCALE_FOLDING,
     fuse::SUM_BY_PRODUCT,
+    fuse::CHANNELS_FIRST,
     legalise::SINE,
     legalise::ROUND,
     legalise::SOFTPLUS,

@@ -21,6 +21,37 @@ pub enum TuneError {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// No cost can be told.
+    #[error("the cost model cannot be used: {problem}")]
+    Cost {
+        /// What is wrong with its coefficients.
+        problem: String,
+    },
+    /// There is no place for temporary files.
+    #[error("cannot make a temporary folder: {source}")]
+    Folder {
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A choice could not be kept.
+    #[error("cannot keep the choice in {path}: {source}; name another folder or tune without keeping")]
+    Store {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A weight could not be read.
+    #[error("weight {value_name:?} cannot be read: {problem}")]
+    Weight {
+        /// The weight.
+        value_name: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// No way to compile the program could be run.
+    #[error("no way to compile the program could be run; run it as it is to see why")]
+    Empty,
     /// The uncompressed program gives something that is no number.
     #[error(
         "{value_name:?} of the uncompressed program holds {value} on calibration sample {sample}; mend the model or the samples first"

@@ -56,10 +56,14 @@ pub fn quality(original: &Body, changed: &Body, calibration: &Calibration, devic
 
 /// The original's outputs, sample by sample.
 pub(crate) fn outputs(body: &Body, calibration: &Calibration, device: &dyn Device) -> Result<Vec<Vec<Vec<f32>>>, TuneError> {
-    let executable = load(body, device)?;
+    outputs_loaded(&load(body, device)?, calibration)
+}
+
+/// The outputs of a loaded program, sample by sample.
+pub(crate) fn outputs_loaded(executable: &Arc<dyn Executable>, calibration: &Calibration) -> Result<Vec<Vec<Vec<f32>>>, TuneError> {
     let mut all = Vec::new();
     for (number, sample) in calibration.samples().iter().enumerate() {
-        let results: Vec<Vec<f32>> = run(&executable, sample)?.iter().map(HostArray::to_f32).collect();
+        let results: Vec<Vec<f32>> = run(executable, sample)?.iter().map(HostArray::to_f32).collect();
         for (port, result) in executable.outputs().iter().zip(&results) {
             if let Some(&value) = result.iter().find(|value| !value.is_finite()) {
                 return Err(TuneError::NotFinite { value_name: port.name.clone(), sample: number, value });
@@ -77,10 +81,18 @@ pub(crate) fn compare(
     calibration: &Calibration,
     device: &dyn Device,
 ) -> Result<Quality, TuneError> {
-    let executable = load(body, device)?;
+    compare_loaded(&load(body, device)?, wanted, calibration)
+}
+
+/// The agreement of a loaded program's outputs with given ones.
+pub(crate) fn compare_loaded(
+    executable: &Arc<dyn Executable>,
+    wanted: &[Vec<Vec<f32>>],
+    calibration: &Calibration,
+) -> Result<Quality, TuneError> {
     let mut worst = Quality::SAME;
     for (sample, wanted) in calibration.samples().iter().zip(wanted) {
-        for (result, wanted) in run(&executable, sample)?.iter().zip(wanted) {
+        for (result, wanted) in run(executable, sample)?.iter().zip(wanted) {
             worst = worst.worse(Quality::of(&result.to_f32(), wanted));
         }
     }

@@ -5,6 +5,9 @@ use crate::failure::Failure;
 use crate::model::ModelOptions;
 use crate::output;
 use aneforge::compile::compress::{CompressedWeight, STEP};
+use aneforge::compile::explain::{Explanation, explain};
+use aneforge::compile::{Rewrite, Rewrites};
+use aneforge::cost::{HostClass, Model};
 use aneforge::tune::Quality;
 use aneforge::{CompileOptions, Dialect, Target};
 use serde::Serialize;
@@ -29,7 +32,11 @@ pub struct Options {
     dialect: String,
     #[command(flatten)]
     compression: Compression,
-    /// Say what the passes did and what they nearly did.
+    /// Run a rewrite or not: NAME or NAME=off, once for each. The names are query-tiles, grouped-heads, attention-operator,
+    /// native-norms, length-norms, scale-folding, sum-by-product and channels-first; tune finds which are worth it.
+    #[arg(long, value_name = "NAME", value_parser = rewrite)]
+    rewrite: Vec<(Rewrite, bool)>,
+    /// Say per region what it is made of, what it costs on the target's chip, and what the passes did and nearly did there.
     #[arg(long)]
     explain: bool,
     /// Say how long each step took.
@@ -55,6 +62,11 @@ struct Report {
     /// Agreement with the uncompressed program on the calibration samples, where it was measured.
     quality: Option<Quality>,
     notes: Vec<String>,
+    /// What of it is about compression.
+    #[serde(skip)]
+    compression_notes: Vec<String>,
+    /// What the program is made of and what each part costs on the target's chip, where it was asked for.
+    explanation: Option<Explanation>,
     timings: Vec<Step>,
 }
 
@@ -72,7 +84,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let (description, body, samples) = options.model.source(target)?;
     let lowering = begun.elapsed();
     let compressed = options.compression.apply(body, &target, &samples)?;
-    let how = CompileOptions { target, dialect, ..CompileOptions::default() };
+    let rewrites = options.rewrite.iter().fold(Rewrites::default(), |all, &(rewrite, runs)| all.with(rewrite, runs));
+    let how = CompileOptions { target, dialect, rewrites, ..CompileOptions::default() };
     let compiled = aneforge::compile::compile_body(compressed.body, &how)?;
     let start = std::time::Instant::now();
     let mut weight_bytes = 0;
@@ -104,7 +117,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         weight_bytes,
         weights: compressed.weights,
         quality: compressed.quality,
+        compression_notes: compressed.notes.all().iter().map(note).collect(),
         notes: compressed.notes.all().iter().chain(compiled.notes.all()).map(note).collect(),
+        explanation: options.explain.then(|| explained(&compiled)).transpose()?,
         timings: before
             .chain(timings)
             .chain([("writing".to_string(), writing)])
@@ -112,6 +127,48 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             .collect(),
     };
     print(options, &report)
+}
+
+/// A rewrite's name, with `=off` where it shall not run.
+fn rewrite(text: &str) -> Result<(Rewrite, bool), String> {
+    let (name, runs) = match text.split_once('=') {
+        None | Some((_, "on")) => (text.trim_end_matches("=on"), true),
+        Some((name, "off")) => (name, false),
+        Some((_, word)) => return Err(format!("{word:?} is neither on nor off")),
+    };
+    Ok((name.parse().map_err(|error: aneforge::compile::fuse::UnknownRewrite| error.to_string())?, runs))
+}
+
+/// The regions of a program with their cost.
+fn explained(compiled: &aneforge::Compiled) -> Result<Explanation, Failure> {
+    let model = Model::committed().map_err(|error| Failure::input(&error))?;
+    let chip = compiled.options().target.chip().map(|chip| model.chip(chip, HostClass::Native));
+    Ok(explain(&compiled.body, &compiled.notes, chip.as_ref()))
+}
+
+fn print_explanation(explanation: &Explanation) {
+    let said = |(text, count): &(String, usize)| if *count == 1 { format!("  {text}") } else { format!("  {count} times: {text}") };
+    let all: f64 = explanation.regions.iter().filter_map(|region| region.milliseconds).sum();
+    for region in &explanation.regions {
+        let cost = match (region.milliseconds, region.millijoules) {
+            (Some(time), Some(energy)) => {
+                format!(", {time:.4} ms ({:.0}%), {energy:.3} mJ", 100.0 * time / all.max(f64::MIN_POSITIVE))
+            }
+            _ => String::new(),
+        };
+        let times = if region.count == 1 { String::new() } else { format!("{} times, first ", region.count) };
+        output::note(&format!(
+            "{times}{}: {}; {} of weights{cost}",
+            region.name,
+            region.operators.join(", "),
+            output::bytes(region.weight_bytes as u64)
+        ));
+        region.notes.iter().for_each(|note| output::note(&said(note)));
+    }
+    if !explanation.elsewhere.is_empty() {
+        output::note("of values that are no more:");
+        explanation.elsewhere.iter().for_each(|note| output::note(&said(note)));
+    }
 }
 
 fn note(note: &aneforge::compile::Note) -> String {
@@ -140,7 +197,8 @@ fn print(options: &Options, report: &Report) -> Result<(), Failure> {
         places.collect::<Vec<_>>().join(" and ")
     ))?;
     if options.explain {
-        report.notes.iter().for_each(|note| output::note(note));
+        report.compression_notes.iter().for_each(|note| output::note(note));
+        report.explanation.iter().for_each(print_explanation);
     }
     if options.timings {
         let rows: Vec<_> =

@@ -13,3 +13,4 @@ pub mod inspect;
 pub mod ops;
 pub mod run;
 pub mod train;
+pub mod tune;

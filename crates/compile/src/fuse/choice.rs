@@ -21,6 +21,8 @@ pub enum Rewrite {
     ScaleFolding,
     /// Long sums as products with ones.
     SumByProduct,
+    /// Dense layers as convolutions, with channels first between them.
+    ChannelsFirst,
 }
 
 impl Rewrite {
@@ -33,6 +35,7 @@ impl Rewrite {
         Self::LengthNorms,
         Self::ScaleFolding,
         Self::SumByProduct,
+        Self::ChannelsFirst,
     ];
 
     /// The name of its pass.
@@ -45,6 +48,7 @@ impl Rewrite {
             Self::LengthNorms => super::LENGTH_NORMS.name,
             Self::ScaleFolding => super::SCALE_FOLDING.name,
             Self::SumByProduct => super::SUM_BY_PRODUCT.name,
+            Self::ChannelsFirst => super::CHANNELS_FIRST.name,
         }
     }
 

@@ -12,7 +12,8 @@ pub const GROUPED_HEADS: Pass = Pass {
     summary: "multiplies the heads of a group by the keys or values that they share without repeating those",
     stage: Stage::Fuse,
     effect: Effect::Lossless,
-    after: &[],
+    // Attention is found by its products, which this one takes apart.
+    after: &["query-tiles", "attention-operator"],
     applies: |_| true,
     run,
     example: Example {
@@ -31,6 +32,9 @@ pub const GROUPED_HEADS: Pass = Pass {
 };
 
 fn run(body: Body, context: &Context<'_>, notes: &mut Notes) -> Result<Body, CompileError> {
+    if !body.operations.iter().any(|operation| matches!(operation.op.name, "tile" | "concat")) {
+        return Ok(body);
+    }
     let mut changed = false;
     let new = rewrite(&body, |rewriter, operation| {
         let ("matmul", &[result]) = (operation.op.name, &operation.outputs[..]) else { return Ok(false) };

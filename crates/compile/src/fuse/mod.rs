@@ -3,8 +3,10 @@
 //! Which of them run is a choice ([`Rewrites`]), so that tuning can compare programs with and without each.
 
 mod attention;
+mod channels;
 mod choice;
 mod heads;
+mod layout;
 mod norms;
 mod operator;
 mod pattern;
@@ -13,6 +15,7 @@ mod spelled;
 mod sum;
 mod tiles;
 
+pub use channels::CHANNELS_FIRST;
 pub use choice::{Rewrite, Rewrites, UnknownRewrite};
 pub use heads::GROUPED_HEADS;
 pub use norms::{LENGTH_NORMS, NATIVE_NORMS};

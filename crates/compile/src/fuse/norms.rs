@@ -68,7 +68,9 @@ fn run(body: Body, context: &Context<'_>, notes: &mut Notes) -> Result<Body, Com
             Err(reason) => notes.missed(name, format!("norm kept: {reason}")),
         }
     }
-    let changed = !found.is_empty();
+    if found.is_empty() {
+        return Ok(body);
+    }
     let new = rewrite(&body, |rewriter, operation| {
         let Some(&result) = operation.outputs.first() else { return Ok(false) };
         let Some(norm) = found.get(&result) else { return Ok(false) };
@@ -76,7 +78,7 @@ fn run(body: Body, context: &Context<'_>, notes: &mut Notes) -> Result<Body, Com
         notes.applied(rewriter.name(result), format!("{} over axes {:?}", norm.op, norm.axes));
         Ok(true)
     })?;
-    Ok(finished(new, changed))
+    Ok(finished(new, true))
 }
 
 /// The norm's operator and what it takes, where it fits one.
@@ -182,6 +184,9 @@ pub const LENGTH_NORMS: Pass = Pass {
 
 fn run_lengths(body: Body, context: &Context<'_>, notes: &mut Notes) -> Result<Body, CompileError> {
     let counts = body.use_counts();
+    if !body.operations.iter().any(|operation| matches!(operation.op.name, "reduce_mean" | "reduce_l2_norm")) {
+        return Ok(body);
+    }
     let mut changed = false;
     let new = rewrite(&body, |rewriter, operation| {
         let &[result] = &operation.outputs[..] else { return Ok(false) };

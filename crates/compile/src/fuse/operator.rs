@@ -17,7 +17,7 @@ pub const ATTENTION_OPERATOR: Pass = Pass {
     summary: "writes products, scale, mask and softmax as scaled_dot_product_attention, whose scores are never stored",
     stage: Stage::Fuse,
     effect: Effect::Numeric("scores and shares are not rounded to fp16 on the way; a scale within 2^-11 of 1/sqrt(features) becomes it"),
-    after: &["grouped-heads", "query-tiles"],
+    after: &["query-tiles"],
     applies: |_| true,
     run,
     example: Example {
@@ -58,6 +58,9 @@ fn run(body: Body, context: &Context<'_>, notes: &mut Notes) -> Result<Body, Com
             Ok((result, form)) => drop(found.insert(result, form)),
             Err(reason) => missed(notes, name(&body, softmax), reason),
         }
+    }
+    if found.is_empty() {
+        return Ok(body);
     }
     let mut changed = false;
     let new = rewrite(&body, |rewriter, operation| {

@@ -74,6 +74,9 @@ fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, Co
         }
     }
     found.retain(|_, folded| folded.steps > 0);
+    if found.is_empty() {
+        return Ok(body);
+    }
     let mut changed = false;
     let new = rewrite(&body, |rewriter, operation| {
         let Some(&result) = operation.outputs.first() else { return Ok(false) };

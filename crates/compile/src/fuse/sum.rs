@@ -43,6 +43,9 @@ pub const SUM_BY_PRODUCT: Pass = Pass {
 const TERMS: usize = 256;
 
 fn run(body: Body, _context: &Context<'_>, notes: &mut Notes) -> Result<Body, CompileError> {
+    if !body.operations.iter().any(|operation| operation.op.name == "reduce_sum") {
+        return Ok(body);
+    }
     let mut changed = false;
     let new = rewrite(&body, |rewriter, operation| {
         let ("reduce_sum", &[result]) = (operation.op.name, &operation.outputs[..]) else { return Ok(false) };

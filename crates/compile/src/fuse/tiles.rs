@@ -16,7 +16,7 @@ pub const QUERY_TILES: Pass = Pass {
     summary: "computes attention over many queries tile by tile, without the keys that a constant mask hides from a whole tile",
     stage: Stage::Fuse,
     effect: Effect::Numeric("bit for bit the same, unless scores of one row differ by more than 9000 behind a mask"),
-    after: &["grouped-heads"],
+    after: &[],
     applies: |_| true,
     run,
     example: Example {
@@ -58,6 +58,9 @@ fn run(body: Body, context: &Context<'_>, notes: &mut Notes) -> Result<Body, Com
             Ok(attention) => drop(found.insert(attention.result, attention)),
             Err(reason) => missed(notes, name(&body, softmax), reason),
         }
+    }
+    if found.is_empty() {
+        return Ok(body);
     }
     let mut changed = false;
     let new = rewrite(&body, |rewriter, operation| {
