@@ -75,6 +75,12 @@ def compile(
     """
     if opt not in ("routes", 0, None, False):
         raise UnsupportedError(f"opt={opt!r}: choosing by measurement is not here yet; use opt='routes'")
+    if compress_atol != 0.05:
+        raise UnsupportedError(
+            "compress_atol: a format that is named is what every weight gets; weigh formats with `aneforge compile --compress auto`"
+        )
+    if validate:
+        raise UnsupportedError("validate=True: the risks of fp16 are told by `aneforge check` for now")
     if dtype not in ("fp32", "native"):
         raise ArgumentError(f"dtype={dtype!r}: results are 'fp32' or 'native'")
     if isinstance(out, Tensor):

@@ -132,6 +132,9 @@ def test_several_outputs_names_and_what_is_saved(tmp_path):
     assert "less" in net.mil
     assert net.n_ops >= 2
     net.save(tmp_path / "net")
+    # Like any folder, not a temporary one's owner alone.
+    (tmp_path / "any").mkdir()
+    assert (tmp_path / "net").stat().st_mode == (tmp_path / "any").stat().st_mode
     again = af.load_program(tmp_path / "net", device="reference")
     assert again(ones, twos)["sum"].tolist() == found["sum"].tolist()
     half = af.compile(a + b, device="cpu", dtype="native")

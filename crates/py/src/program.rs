@@ -7,6 +7,7 @@ use crate::{array, fault};
 use aneforge_compile::{CompileOptions, compress::Format};
 use aneforge_core::{Chip, CompilerTarget, Target};
 use aneforge_runtime::{Bound as Binding, Buffer, Device, DeviceError, Executable};
+use aneforge_staging::Staging;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -148,11 +149,9 @@ impl Program {
             let message = format!("{} exists; name another folder or remove it", folder.display());
             return Err(fault::raise("ArgumentError", &message));
         }
-        let parent =
-            folder.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from);
-        let made = tempfile::Builder::new().prefix(".aneforge-").tempdir_in(parent)?;
-        copy(&self.place, made.path())?;
-        std::fs::rename(made.keep(), folder)?;
+        let staging = Staging::beside(&folder)?;
+        copy(&self.place, staging.path())?;
+        staging.place()?;
         Ok(())
     }
 
