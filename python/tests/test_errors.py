@@ -17,7 +17,11 @@ CASES = {
     "not here": (lambda: af.compile(af.input((2,)) + 1, device="fake"), af.DeviceError, RuntimeError),
     "target": (lambda: af.compile(af.input((2,)) + 1, target="m99"), af.ArgumentError, ValueError),
     "format": (lambda: af.compile(af.input((2,)) + 1, compress="zip"), af.ArgumentError, ValueError),
-    "gate": (lambda: af.compile(af.input((2,)) + 1, compress="int4", compress_atol=0.1), af.UnsupportedError, NotImplementedError),
+    "gate": (
+        lambda: af.compile(af.input((2,)) + 1, compress="int4", compress_atol=0.1),
+        af.UnsupportedError,
+        NotImplementedError,
+    ),
     "risks": (lambda: af.compile(af.input((2,)) + 1, validate=True), af.UnsupportedError, NotImplementedError),
     "objects": (lambda: af.constant([object()]), af.DTypeError, TypeError),
     "absent": (lambda: af.load_llm, af.UnsupportedError, NotImplementedError),

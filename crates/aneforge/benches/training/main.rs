@@ -20,7 +20,7 @@ const GOAL: f64 = 1.5;
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", name] => return serve(*name),
+        ["serve", name] => return serve(name),
         ["profile", name] => return nets::profile(Net::find(name).ok_or("no such net")?),
         _ => {}
     }
