@@ -77,7 +77,7 @@ def compile(
         raise UnsupportedError(f"opt={opt!r}: choosing by measurement is not here yet; use opt='routes'")
     if compress_atol != 0.05:
         raise UnsupportedError(
-            "compress_atol: a format that is named is what every weight gets; weigh formats with `aneforge compile --compress auto`"
+            "compress_atol: every weight gets the named format; `aneforge compile --compress auto` weighs formats"
         )
     if validate:
         raise UnsupportedError("validate=True: the risks of fp16 are told by `aneforge check` for now")
