@@ -19,6 +19,7 @@
 //! | [`pointwise`] | element-wise operations, fast (f32, ties to even) and [`pointwise::exact`] |
 //! | [`norm`] | softmax, layer norm, rms norm over the last axis |
 //! | [`spatial`] | pooling, transposition, layout changes |
+//! | [`pool_gradient`] | the gradient of a maximum over windows side by side |
 //!
 //! Signatures (`cx` is `Context<'_>`, `ep` is `&Epilogue<'_>`; lengths are asserted):
 //!
@@ -89,6 +90,7 @@ pub mod norm;
 pub mod pack;
 pub mod pointwise;
 pub mod pool;
+pub mod pool_gradient;
 pub mod simd;
 pub mod spatial;
 #[cfg(test)]

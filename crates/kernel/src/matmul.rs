@@ -132,13 +132,18 @@ pub fn matmul(
     let right = halves(right, count * panels * size);
     {
         let (left, right) = (Shared::new(left), Shared::new(right));
-        context.pool.run(count * (panels + 1), &|job, _| {
-            let (index, part) = (job / (panels + 1), job % (panels + 1));
+        // Rows in blocks of about as many values as a panel has.
+        let rows = (32 * 1024 / k.max(1)).max(1).next_multiple_of(WIDE_ROWS).min(m);
+        let blocks = m.div_ceil(rows);
+        context.pool.run(count * (panels + blocks), &|job, _| {
+            let (index, part) = (job / (panels + blocks), job % (panels + blocks));
             let (outer, inner) = (index / batch[1], index % batch[1]);
-            if part == panels {
-                // SAFETY: one job per matrix.
-                let to = unsafe { left.slice(index * m * k, m * k) };
-                widen_rows(level, &x, x.matrix(outer, inner), 0..m, k, to);
+            if part >= panels {
+                let first = (part - panels) * rows;
+                let range = first..m.min(first + rows);
+                // SAFETY: one job per block.
+                let to = unsafe { left.slice((index * m + first) * k, range.len() * k) };
+                widen_rows(level, &x, x.matrix(outer, inner), range, k, to);
             } else {
                 // SAFETY: one job per panel.
                 let to = unsafe { right.slice((index * panels + part) * size, size) };
@@ -169,6 +174,9 @@ pub fn matmul(
     });
 }
 
+/// Rows of a turned operand that are widened together.
+const WIDE_ROWS: usize = 16;
+
 /// Widens rows of an operand into a dense f32 matrix.
 pub(crate) fn widen_rows(
     level: Level,
@@ -178,13 +186,35 @@ pub(crate) fn widen_rows(
     columns: usize,
     to: &mut [f32],
 ) {
-    for (row, to) in rows.zip(to.chunks_exact_mut(columns.max(1))) {
-        let at = matrix + row * operand.row_stride;
-        if operand.column_stride == 1 {
+    if operand.column_stride == 1 {
+        for (row, to) in rows.zip(to.chunks_exact_mut(columns.max(1))) {
+            let at = matrix + row * operand.row_stride;
             level.dispatch(Widen { from: &operand.data[at..at + columns], to });
-        } else {
-            for (column, value) in to.iter_mut().enumerate() {
-                *value = operand.data[at + column * operand.column_stride].to_f32();
+        }
+        return;
+    }
+    // Neighbours of a column are widened together; where they stand apart, they are gathered first.
+    let mut halves = [f16::ZERO; WIDE_ROWS * WIDE_ROWS];
+    let mut wide = [0.0; WIDE_ROWS * WIDE_ROWS];
+    for (first, to) in rows.clone().step_by(WIDE_ROWS).zip(to.chunks_mut(WIDE_ROWS * columns.max(1))) {
+        let count = WIDE_ROWS.min(rows.end - first);
+        for start in (0..columns).step_by(WIDE_ROWS) {
+            let length = WIDE_ROWS.min(columns - start);
+            for (column, block) in halves.chunks_exact_mut(WIDE_ROWS).enumerate().take(length) {
+                let at = matrix + first * operand.row_stride + (start + column) * operand.column_stride;
+                if operand.row_stride == 1 {
+                    block[..count].copy_from_slice(&operand.data[at..at + count]);
+                } else {
+                    for (row, value) in block[..count].iter_mut().enumerate() {
+                        *value = operand.data[at + row * operand.row_stride];
+                    }
+                }
+            }
+            level.dispatch(Widen { from: &halves, to: &mut wide });
+            for (row, to) in to.chunks_exact_mut(columns).enumerate() {
+                for (column, value) in to[start..start + length].iter_mut().enumerate() {
+                    *value = wide[column * WIDE_ROWS + row];
+                }
             }
         }
     }

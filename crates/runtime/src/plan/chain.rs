@@ -2,6 +2,7 @@
 
 use super::Options;
 use super::builder::{Builder, Described, Layout};
+use super::compare::Comparison;
 use super::epilogue::{activation, is_dumped};
 use super::function::{Function, Table};
 use super::graph::Graph;
@@ -10,6 +11,7 @@ use super::node::{Kind, Node};
 use super::parallel;
 use super::policy::Policy;
 use super::step::Step;
+use super::walk::{Walk, broadcast_strides};
 use crate::DeviceError;
 use crate::kernel::pointwise::{self, Binary, Other};
 use crate::kernel::types::Context;
@@ -19,8 +21,6 @@ use half::slice::HalfFloatSliceExt;
 
 /// Values per block.
 const BLOCK: usize = 1024;
-/// Rows shorter than this are laid side by side in a block.
-const SHORT: usize = 64;
 /// Most operations of one chain; each has a block on the stack.
 const MOST_CODES: usize = 16;
 /// Most values that a chain reads.
@@ -46,17 +46,9 @@ enum Work {
     Binary(Binary),
     Unary,
     Compare(Comparison),
+    /// 1 where a condition holds, else 0.
+    Count,
     Select,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,6 +61,9 @@ enum Source {
 /// Element-wise operators that chains know, by their ports.
 fn work(name: &str) -> Option<(Work, &'static [&'static str])> {
     const XY: &[&str] = &["x", "y"];
+    if let Some(comparison) = Comparison::of(name) {
+        return Some((Work::Compare(comparison), XY));
+    }
     Some(match name {
         "add" => (Work::Binary(Binary::Add), XY),
         "sub" => (Work::Binary(Binary::Sub), XY),
@@ -76,13 +71,8 @@ fn work(name: &str) -> Option<(Work, &'static [&'static str])> {
         "real_div" => (Work::Binary(Binary::Div), XY),
         "maximum" => (Work::Binary(Binary::Max), XY),
         "minimum" => (Work::Binary(Binary::Min), XY),
-        "equal" => (Work::Compare(Comparison::Equal), XY),
-        "not_equal" => (Work::Compare(Comparison::NotEqual), XY),
-        "less" => (Work::Compare(Comparison::Less), XY),
-        "less_equal" => (Work::Compare(Comparison::LessEqual), XY),
-        "greater" => (Work::Compare(Comparison::Greater), XY),
-        "greater_equal" => (Work::Compare(Comparison::GreaterEqual), XY),
         "select" => (Work::Select, &["cond", "a", "b"]),
+        "cast" => (Work::Count, &["x"]),
         "relu" | "relu6" | "clip" | "gelu" | "silu" | "sigmoid" | "tanh" | "square" | "exp" | "erf" | "abs" | "sign" | "floor"
         | "ceil" | "round" | "sqrt" | "rsqrt" | "inverse" | "log" | "exp2" | "sin" | "cos" | "atan" | "tan" | "asin" | "acos"
         | "sinh" | "cosh" | "atanh" | "threshold" | "softplus" | "softsign" | "elu" | "leaky_relu" | "scaled_tanh"
@@ -91,7 +81,7 @@ fn work(name: &str) -> Option<(Work, &'static [&'static str])> {
     })
 }
 
-/// Whether a chain can do an operation: floats in, or a condition that it made itself.
+/// Whether a chain can do an operation: floats in, or conditions where these are asked for.
 fn fits(graph: &Graph, operation: &Operation) -> bool {
     let Some((work, ports)) = work(operation.op.name) else { return false };
     let Some(&output) = operation.outputs.first() else { return false };
@@ -102,7 +92,8 @@ fn fits(graph: &Graph, operation: &Operation) -> bool {
     graph.dtype(output) == made
         && graph.body.ty(output).count() > 0
         && ports.iter().all(|port| match graph.at(operation, port) {
-            Some(id) => graph.is_fp16(id) || *port == "cond",
+            Some(id) if *port == "cond" || work == Work::Count => graph.dtype(id) == DType::Bool,
+            Some(id) => graph.is_fp16(id),
             None => false,
         })
 }
@@ -114,15 +105,7 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
     if !fits(graph, last) || !graph.is_fp16(output) {
         return None;
     }
-    let mut members = grow(graph, index, options, taken, true);
-    // A condition that comes from outside is no fp16: only a select that stands alone takes it, as a step of its own.
-    let outside = |member: &usize| {
-        let condition = graph.at(&graph.body.operations[*member], "cond");
-        condition.is_some_and(|id| !graph.is_fp16(id) && graph.producer(id).is_none_or(|producer| !members.contains(&producer)))
-    };
-    if members.iter().any(outside) {
-        members = grow(graph, index, options, taken, false);
-    }
+    let mut members = grow(graph, index, options, taken);
     members.sort_unstable();
     let inputs = inputs_of(graph, &members, None);
     let mut codes = Vec::with_capacity(members.len());
@@ -135,8 +118,7 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
             let made = graph.producer(id).and_then(|producer| members.iter().position(|&m| m == producer));
             *source = match made {
                 Some(code) => Source::Code(code),
-                None if graph.is_fp16(id) => Source::Input(inputs.iter().position(|&input| input == id)?),
-                None => return None,
+                None => Source::Input(inputs.iter().position(|&input| input == id)?),
             };
         }
         codes.push(Code { operation: member, work, sources });
@@ -147,8 +129,8 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
     (inputs.len() <= MOST_INPUTS).then(|| Node { kind: Kind::Chain(Chain { inputs, codes }), covers, reads, outputs: vec![output] })
 }
 
-/// The operations that join operation `index` in a chain, itself first; `selects` says whether those may be among them.
-fn grow(graph: &Graph, index: usize, options: &Options, taken: &[bool], selects: bool) -> Vec<usize> {
+/// The operations that join operation `index` in a chain, itself first.
+fn grow(graph: &Graph, index: usize, options: &Options, taken: &[bool]) -> Vec<usize> {
     let shape = graph.body.operations[index].outputs.first().map_or(&[][..], |&output| graph.shape(output));
     let mut members = vec![index];
     let mut at = 0;
@@ -168,7 +150,6 @@ fn grow(graph: &Graph, index: usize, options: &Options, taken: &[bool], selects:
                 && graph.shape(id) == shape
                 && (is_comparison(graph, producer) || graph.users(id).iter().all(|user| is_own(graph, &members, *user)))
                 && members.len() < MOST_CODES
-                && (selects || graph.body.operations[producer].op.name != "select")
                 && fits(graph, &graph.body.operations[producer]);
             if joins && inputs_of(graph, &members, Some(producer)).len() <= MOST_INPUTS {
                 members.push(producer);
@@ -259,7 +240,8 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, chain: &Chain) -> Re
     let codes =
         chain.codes.iter().zip(functions).map(|(code, function)| Ready { work: code.work, function, sources: code.sources });
     let is_exact = matches!(builder.policy, Policy::Engine(_));
-    let step = Pass { inputs: spots.clone(), walk, codes: codes.collect(), is_exact, output: slot };
+    let inputs = spots.iter().zip(&chain.inputs).map(|(&spot, &id)| (spot, graph.is_fp16(id))).collect();
+    let step = Pass { inputs, walk, codes: codes.collect(), is_exact, output: slot };
     builder.push(node, described, Box::new(step), &spots, &[slot]);
     Ok(())
 }
@@ -276,89 +258,10 @@ fn function(builder: &Builder<'_>, operation: &Operation) -> Result<Function, De
     }
 }
 
-fn broadcast_strides(shape: &[usize]) -> Vec<usize> {
-    let mut strides = aneforge_mil::strides(shape);
-    strides.iter_mut().zip(shape).for_each(|(stride, &extent)| *stride = if extent == 1 { 0 } else { *stride });
-    strides
-}
-
 /// Strides of a row-major tensor of `shape`, listed in `order`.
 fn permuted_strides(shape: &[usize], order: &[usize]) -> Vec<usize> {
     let strides = broadcast_strides(shape);
     order.iter().map(|&axis| strides[axis]).collect()
-}
-
-/// The way through a result: rows of elements that stand side by side, and where each input is at a row's begin.
-#[derive(Clone, Debug)]
-struct Walk {
-    /// Extents of the axes outside a row.
-    outer: Vec<usize>,
-    /// Elements of a row.
-    row: usize,
-    /// Per input: strides of the outer axes.
-    outer_strides: Vec<Vec<usize>>,
-    /// Per input: distance between the elements of a row.
-    row_strides: Vec<usize>,
-}
-
-impl Walk {
-    fn new(extents: &[usize], strides: &[Vec<usize>]) -> Self {
-        // Axes that all inputs step through evenly become one.
-        let mut merged: Vec<(usize, Vec<usize>)> = Vec::new();
-        for (axis, &extent) in extents.iter().enumerate() {
-            if extent == 1 {
-                continue;
-            }
-            let steps: Vec<usize> = strides.iter().map(|stride| stride[axis]).collect();
-            match merged.last_mut() {
-                Some((held, outer)) if outer.iter().zip(&steps).all(|(&outer, &inner)| outer == inner * extent) => {
-                    *held *= extent;
-                    *outer = steps;
-                }
-                _ => merged.push((extent, steps)),
-            }
-        }
-        let (row, row_strides) = merged.pop().unwrap_or_else(|| (1, vec![0; strides.len()]));
-        let outer = merged.iter().map(|(extent, _)| *extent).collect();
-        let outer_strides = (0..strides.len()).map(|input| merged.iter().map(|(_, steps)| steps[input]).collect()).collect();
-        Self { outer, row, outer_strides, row_strides }
-    }
-
-    /// Where `input` is at the begin of row `row`.
-    fn base(&self, input: usize, mut row: usize) -> usize {
-        let mut base = 0;
-        for (extent, stride) in self.outer.iter().zip(&self.outer_strides[input]).rev() {
-            base += row % extent * stride;
-            row /= extent;
-        }
-        base
-    }
-
-    /// Whether rows are laid side by side in a block: short ones, and those in which an input's neighbours are not neighbours in memory.
-    fn gathers(&self) -> bool {
-        !self.outer.is_empty() && (self.row < SHORT || self.row_strides.iter().any(|&stride| stride > 1))
-    }
-
-    /// Copies what elements `start..` of the result meet in an input.
-    fn gather(&self, input: usize, start: usize, from: &[f16], out: &mut [f16]) {
-        let (step, strides) = (self.row_strides[input], &self.outer_strides[input]);
-        let (mut row, mut column) = (start / self.row, start % self.row);
-        let mut base = self.base(input, row);
-        let Some((&last, &stride)) = self.outer.last().zip(strides.last()) else { return };
-        let mut rest = out;
-        while !rest.is_empty() {
-            let (part, behind) = rest.split_at_mut((self.row - column).min(rest.len()));
-            let begin = base + column * step;
-            match step {
-                0 => part.fill(from[begin]),
-                1 => part.copy_from_slice(&from[begin..begin + part.len()]),
-                _ => part.iter_mut().enumerate().for_each(|(at, slot)| *slot = from[begin + at * step]),
-            }
-            (rest, column, row) = (behind, 0, row + 1);
-            // Most rows follow their neighbour along the last axis.
-            base = if row % last == 0 { self.base(input, row % self.outer.iter().product::<usize>()) } else { base + stride };
-        }
-    }
 }
 
 struct Ready {
@@ -368,7 +271,8 @@ struct Ready {
 }
 
 struct Pass {
-    inputs: Vec<Spot>,
+    /// Places, and whether fp16 stands there; else conditions do.
+    inputs: Vec<(Spot, bool)>,
     walk: Walk,
     codes: Vec<Ready>,
     is_exact: bool,
@@ -384,11 +288,10 @@ enum Values<'a> {
 
 impl Step for Pass {
     fn run(&self, context: Context<'static>, memory: &mut Memory<'_>) -> Result<(), DeviceError> {
-        let Some(&first) = self.inputs.first() else { return Err(DeviceError::internal("chain", "a chain reads nothing")) };
+        let Some(&(first, _)) = self.inputs.first() else { return Err(DeviceError::internal("chain", "a chain reads nothing")) };
         let mut spots = [first; MOST_INPUTS];
-        spots[..self.inputs.len()].copy_from_slice(&self.inputs);
+        spots.iter_mut().zip(&self.inputs).for_each(|(spot, (given, _))| *spot = *given);
         let (inputs, [output]) = memory.split(spots, [self.output])?;
-        let inputs: [&[f16]; MOST_INPUTS] = inputs.map(bytemuck::cast_slice);
         let output: &mut [f16] = bytemuck::cast_slice_mut(output);
         parallel::pieces(context, output, parallel::SMALL, &|at, piece| self.fill(context, &inputs, at, piece));
         Ok(())
@@ -396,30 +299,38 @@ impl Step for Pass {
 }
 
 impl Pass {
-    fn fill(&self, context: Context<'static>, inputs: &[&[f16]; MOST_INPUTS], start: usize, piece: &mut [f16]) {
+    fn fill(&self, context: Context<'static>, inputs: &[&[u8]; MOST_INPUTS], start: usize, piece: &mut [f16]) {
         let mut blocks = [[f16::ZERO; BLOCK]; MOST_CODES];
         let mut spare = [f16::ZERO; BLOCK];
-        let mut gathered = Vec::new();
+        let gathers = self.walk.gathers();
+        let has_conditions = self.inputs.iter().any(|(_, is_fp16)| !is_fp16);
+        let mut gathered = vec![f16::ZERO; if gathers || has_conditions { self.inputs.len() * BLOCK } else { 0 }];
         let mut done = 0;
         while done < piece.len() {
-            let (row, column) = ((start + done) / self.walk.row, (start + done) % self.walk.row);
-            let gathers = self.walk.gathers();
+            let at = start + done;
+            let (row, column) = (at / self.walk.row, at % self.walk.row);
             let length = if gathers { BLOCK } else { (self.walk.row - column).min(BLOCK) }.min(piece.len() - done);
             let mut operands = [Values::One(f16::ZERO); MOST_INPUTS];
-            if gathers {
-                gathered.resize(self.inputs.len() * BLOCK, f16::ZERO);
-                for (input, block) in gathered.chunks_mut(BLOCK).enumerate() {
-                    self.walk.gather(input, start + done, inputs[input], &mut block[..length]);
-                }
-                for (operand, block) in operands.iter_mut().zip(gathered.chunks(BLOCK)) {
-                    *operand = Values::Many(&block[..length]);
-                }
-            }
-            for (input, operand) in operands.iter_mut().enumerate().take(if gathers { 0 } else { self.inputs.len() }) {
-                let base = self.walk.base(input, row);
-                *operand = match self.walk.row_strides[input] {
-                    0 => Values::One(inputs[input][base]),
-                    _ => Values::Many(&inputs[input][base + column..base + column + length]),
+            let mut spares = gathered.chunks_mut(BLOCK);
+            for (input, &(_, is_fp16)) in self.inputs.iter().enumerate() {
+                let block = &mut spares.next().unwrap_or_default()[..if gathers || !is_fp16 { length } else { 0 }];
+                let (base, step) = (self.walk.base(input, row), self.walk.row_strides[input]);
+                operands[input] = match (gathers, is_fp16) {
+                    (true, true) => {
+                        self.walk.gather(input, at, bytemuck::cast_slice(inputs[input]), block);
+                        Values::Many(block)
+                    }
+                    (false, true) => {
+                        let values: &[f16] = bytemuck::cast_slice(inputs[input]);
+                        if step == 0 { Values::One(values[base]) } else { Values::Many(&values[base + column..][..length]) }
+                    }
+                    (false, false) if step == 0 => Values::One(counted(inputs[input][base])),
+                    (_, false) => {
+                        let mut conditions = [0; BLOCK];
+                        self.walk.gather(input, at, inputs[input], &mut conditions[..length]);
+                        block.iter_mut().zip(conditions).for_each(|(slot, condition)| *slot = counted(condition));
+                        Values::Many(block)
+                    }
                 };
             }
             for (index, code) in self.codes.iter().enumerate() {
@@ -473,16 +384,11 @@ impl Ready {
             (Work::Compare(comparison), _) => {
                 let (mut left, mut right) = ([0f32; BLOCK], [0f32; BLOCK]);
                 let (left, right) = (a.widened(&mut left[..out.len()]), b.widened(&mut right[..out.len()]));
-                match comparison {
-                    Comparison::Equal => compare(left, right, out, |x, y| x == y),
-                    Comparison::NotEqual => compare(left, right, out, |x, y| x != y),
-                    Comparison::Less => compare(left, right, out, |x, y| x < y),
-                    Comparison::LessEqual => compare(left, right, out, |x, y| x <= y),
-                    Comparison::Greater => compare(left, right, out, |x, y| x > y),
-                    Comparison::GreaterEqual => compare(left, right, out, |x, y| x >= y),
-                }
+                comparison.apply(left, right, out, f16::ONE, f16::ZERO);
             }
+            (Work::Count, _) => a.copy_to(out),
             (Work::Select, _) => match (a, b, c) {
+                (Values::One(condition), b, c) => if condition == f16::ZERO { c } else { b }.copy_to(out),
                 // Without a look at what kind of operand it is for each value, most selections are done in vectors.
                 (Values::Many(conditions), Values::One(b), Values::One(c)) => select(conditions, |_| b, |_| c, out),
                 (Values::Many(conditions), Values::Many(b), Values::One(c)) => select(conditions, |at| b[at], |_| c, out),
@@ -496,10 +402,9 @@ impl Ready {
     }
 }
 
-fn compare(left: &[f32], right: &[f32], out: &mut [f16], holds: impl Fn(f32, f32) -> bool) {
-    for (slot, (&x, &y)) in out.iter_mut().zip(left.iter().zip(right)) {
-        *slot = if holds(x, y) { f16::ONE } else { f16::ZERO };
-    }
+/// A condition as a number.
+fn counted(condition: u8) -> f16 {
+    if condition == 0 { f16::ZERO } else { f16::ONE }
 }
 
 /// `b` where the condition is not zero, else `c`.
@@ -517,6 +422,13 @@ impl Values<'_> {
             Self::One(value) => block.fill(value.to_f32()),
         }
         block
+    }
+
+    fn copy_to(&self, out: &mut [f16]) {
+        match self {
+            Self::Many(values) => out.copy_from_slice(values),
+            Self::One(value) => out.fill(*value),
+        }
     }
 
     fn at(&self, index: usize) -> f16 {

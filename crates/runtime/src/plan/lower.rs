@@ -6,7 +6,7 @@ use super::graph::Graph;
 use super::memory::Spot;
 use super::node::{Kind, Node};
 use super::policy::Policy;
-use super::{chain, conv, matmul, movement, norm, pool, product, reduce};
+use super::{chain, compare, conv, matmul, movement, norm, pool, pool_gradient, product, reduce, weight_gradient};
 use crate::DeviceError;
 use crate::emulator::Engine;
 use aneforge_mil::Operation;
@@ -28,6 +28,9 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node) -> Result<(), Device
         Kind::Chain(chain) => chain::lower(builder, node, chain),
         Kind::Reduce(reduce) => reduce::lower(builder, node, reduce),
         Kind::Pool(pool) => pool::lower(builder, node, pool),
+        Kind::PoolGradient(gradient) => pool_gradient::lower(builder, node, gradient),
+        Kind::WeightGradient(gradient) => weight_gradient::lower(builder, node, gradient),
+        Kind::Compare(compare) => compare::lower(builder, node, compare),
         Kind::Move(moved) => movement::lower(builder, node, moved),
     }
 }

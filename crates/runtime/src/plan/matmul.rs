@@ -21,10 +21,10 @@ use std::sync::Mutex;
 /// A matrix operand: strides over the elements of `root`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
-    root: ValueId,
-    batch: [usize; 2],
-    row: usize,
-    column: usize,
+    pub(crate) root: ValueId,
+    pub(crate) batch: [usize; 2],
+    pub(crate) row: usize,
+    pub(crate) column: usize,
 }
 
 /// `x [.., m, k] * y [.., k, n]`.
@@ -48,6 +48,29 @@ pub(crate) struct Attention {
     scale: f32,
     mask: Option<Grid>,
     place: Place,
+}
+
+impl Matmul {
+    /// A product and nothing else.
+    pub(crate) fn plain(shape: MatmulShape, x: Grid, y: Grid) -> Self {
+        Self { shape, x, y, scale: None, activation: Activation::None, place: Place::dense(&shape) }
+    }
+
+    /// One product for all of a batch whose matrices lie below each other and meet the same right one.
+    fn folded(mut self) -> Self {
+        let MatmulShape { batch: [outer, inner], m, .. } = self.shape;
+        let [over, step] = self.x.batch;
+        let follow = (inner == 1 || step == m * self.x.row) && (outer == 1 || over == inner * m * self.x.row);
+        let Place { offset, batch_strides: [far, near], row_stride } = self.place;
+        let matrix = m * self.shape.n;
+        let dense = row_stride == self.shape.n && (inner == 1 || near == matrix) && (outer == 1 || far == inner * matrix);
+        if follow && dense && offset == 0 && self.y.batch == [0, 0] {
+            self.shape = MatmulShape { batch: [1, 1], m: outer * inner * m, ..self.shape };
+            self.place = Place::dense(&self.shape);
+            self.x.batch = [0, 0];
+        }
+        self
+    }
 }
 
 /// Recognises a product of two activations at operation `index`.
@@ -74,7 +97,7 @@ pub(crate) fn recognise(graph: &Graph, index: usize, options: &Options, taken: &
     let (result, place) = settle(graph, options, taken, result, &mut covers);
     let reads = vec![x.root, y.root];
     let node = Matmul { shape, x, y, scale, activation: function, place };
-    Some(Node { kind: Kind::Matmul(node), covers, reads, outputs: vec![result] })
+    Some(Node { kind: Kind::Matmul(node.folded()), covers, reads, outputs: vec![result] })
 }
 
 /// Recognises attention by its softmax at operation `index`.
@@ -310,7 +333,15 @@ fn settle(graph: &Graph, options: &Options, taken: &[bool], result: ValueId, cov
 
 /// Makes the step of a product.
 pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, product: &Matmul) -> Result<(), DeviceError> {
-    let (x, y) = (builder.read(product.x.root)?, builder.read(product.y.root)?);
+    let spots = [builder.read(product.x.root)?, builder.read(product.y.root)?];
+    let output = builder.make(node.outputs[0], Layout::Dense)?;
+    let kind = if matches!(builder.policy, Policy::Fast) { "matmul" } else { "exact matmul" };
+    push(builder, node, kind, product.clone(), spots, output);
+    Ok(())
+}
+
+/// Adds the step of a product whose operands are at `spots`.
+pub(crate) fn push(builder: &mut Builder<'_>, node: &Node, kind: &str, product: Matmul, [x, y]: [Spot; 2], output: Slot) {
     let MatmulShape { batch, m, n, k } = product.shape;
     let rules = match builder.policy {
         Policy::Fast => None,
@@ -321,13 +352,10 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, product: &Matmul) ->
         Some(_) => 0,
     };
     let scratch = builder.scratch(scratch);
-    let output = builder.make(node.outputs[0], Layout::Dense)?;
-    let kind = if rules.is_some() { "exact matmul" } else { "matmul" };
     let described = Described::of(builder, node, format!("{kind} {}x {m}x{k}x{n}", batch[0] * batch[1]));
     let exact = rules.map(|rules| (rules, Mutex::new(exact::MatmulScratch::default())));
-    let step = MatmulStep { product: product.clone(), x, y, scratch, output, exact };
+    let step = MatmulStep { product, x, y, scratch, output, exact };
     builder.push(node, described, Box::new(step), &[x, y], &[scratch, output]);
-    Ok(())
 }
 
 struct MatmulStep {

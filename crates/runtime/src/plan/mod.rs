@@ -5,6 +5,7 @@
 
 mod builder;
 mod chain;
+mod compare;
 mod conv;
 mod epilogue;
 mod fold;
@@ -20,11 +21,14 @@ mod norm;
 mod parallel;
 mod policy;
 mod pool;
+mod pool_gradient;
 mod product;
 mod reduce;
 mod scattered;
 mod step;
 mod strided;
+mod walk;
+mod weight_gradient;
 mod window;
 
 pub(crate) use policy::Policy;

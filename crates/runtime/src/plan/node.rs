@@ -1,7 +1,7 @@
 //! What a plan is made from: operations, and groups of operations that one kernel does.
 
 use super::graph::Graph;
-use super::{Options, chain, conv, matmul, movement, norm, pool, product, reduce};
+use super::{Options, chain, compare, conv, matmul, movement, norm, pool, pool_gradient, product, reduce, weight_gradient};
 use aneforge_mil::{Operand, Operation, ValueId};
 
 /// A unit of work before it has places.
@@ -32,6 +32,9 @@ pub(crate) enum Kind {
     Chain(chain::Chain),
     Reduce(reduce::Reduce),
     Pool(pool::Pool),
+    PoolGradient(pool_gradient::PoolGradient),
+    WeightGradient(weight_gradient::WeightGradient),
+    Compare(compare::Compare),
     Move(movement::Move),
 }
 
@@ -62,6 +65,8 @@ pub(crate) fn group(graph: &Graph, options: &Options) -> Vec<Node> {
     };
     sweep(false, &|index, taken| matmul::recognise_attention(graph, index, options, taken));
     sweep(false, &|index, taken| norm::recognise_written_out(graph, index, options, taken));
+    sweep(false, &|index, taken| pool_gradient::recognise(graph, index, options, taken));
+    sweep(false, &|index, taken| weight_gradient::recognise(graph, index, options, taken));
     sweep(false, &|index, taken| product::recognise(graph, index, options, taken));
     sweep(false, &|index, taken| conv::recognise(graph, index, options, taken));
     sweep(false, &|index, taken| matmul::recognise(graph, index, options, taken));
@@ -81,6 +86,7 @@ fn single(graph: &Graph, index: usize, options: &Options) -> Option<Node> {
     norm::recognise(graph, index)
         .or_else(|| reduce::recognise(graph, index, options))
         .or_else(|| pool::recognise(graph, index, options))
+        .or_else(|| compare::recognise(graph, index))
         .or_else(|| movement::recognise(graph, index))
         .or_else(|| {
             let reads = operation.arguments.iter().flat_map(Operand::values).copied().collect();

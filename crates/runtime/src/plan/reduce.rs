@@ -11,14 +11,21 @@ use super::scattered::{Runs, Scattered};
 use super::step::Step;
 use crate::DeviceError;
 use crate::emulator::Engine;
-use crate::kernel::spatial;
 use crate::kernel::types::Context;
+use crate::kernel::{convert, spatial};
 use aneforge_mil::ValueId;
 use half::f16;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Columns that are summed at a time.
 const BLOCK: usize = 512;
+/// Values that are widened at a time.
+const WIDE: usize = 2048;
+/// So many results keep threads busy without cutting their columns.
+const MANY: usize = 4096;
+/// Most parts of a column.
+const MOST_PARTS: usize = 64;
 
 /// What a reduction computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +123,19 @@ pub(crate) fn lower(builder: &mut Builder<'_>, node: &Node, reduce: &Reduce) -> 
         builder.push(node, described, Box::new(step), &[x], &[to]);
         return Ok(());
     }
+    // Channels that stand innermost are columns.
+    if reduce.axes == [0, 2, 3]
+        && builder.is_channels_last(reduce.x)
+        && matches!(builder.policy, Policy::Fast)
+        && let &[batch, channels, height, width] = builder.graph.shape(reduce.x)
+    {
+        let (x, length) = (builder.read_channels_last(reduce.x)?, batch * height * width);
+        let to = builder.make(output, Layout::Dense)?;
+        let described = Described::of(builder, node, format!("reduction of {length}"));
+        let step = Fast { x, to, reduction: reduce.reduction, length, inner: channels };
+        builder.push(node, described, Box::new(step), &[x], &[to]);
+        return Ok(());
+    }
     let x = builder.read(reduce.x)?;
     let to = builder.make(output, Layout::Dense)?;
     let count = reduce.runs.as_ref().map_or(reduce.length, Runs::count);
@@ -168,27 +188,48 @@ impl Step for Fast {
     fn run(&self, context: Context<'static>, memory: &mut Memory<'_>) -> Result<(), DeviceError> {
         let ([x], [to]) = memory.split([self.x], [self.to])?;
         let (x, to): (&[f16], &mut [f16]) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(to));
-        let results_per_piece = (parallel::SMALL / self.length.max(1)).max(1);
-        parallel::pieces(context, to, results_per_piece, &|at, piece| {
-            let mut sums = [0f32; BLOCK];
+        let &Self { reduction, length, inner, .. } = self;
+        // Few columns are cut into parts that threads sum, into as many of them whatever the threads: a result never depends on these.
+        let parts = if to.len() < MANY { (length * to.len() / parallel::SMALL).clamp(1, MOST_PARTS).min(length.max(1)) } else { 1 };
+        let mut sums = vec![reduction.start(); to.len() * parts];
+        let rows = length.div_ceil(parts);
+        let piece = (parallel::SMALL / rows.max(1)).max(inner.min(BLOCK));
+        parallel::pieces(context, &mut sums, piece, &|at, piece| {
             let mut done = 0;
             while done < piece.len() {
-                let (outer, column) = ((at + done) / self.inner, (at + done) % self.inner);
-                let count = (self.inner - column).min(piece.len() - done).min(BLOCK);
-                let sums = &mut sums[..count];
-                sums.fill(self.reduction.start());
-                for step in 0..self.length {
-                    let base = (outer * self.length + step) * self.inner + column;
-                    let row = &x[base..base + count];
-                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum = self.reduction.join(*sum, value.to_f32()));
-                }
-                for (slot, sum) in piece[done..done + count].iter_mut().zip(sums) {
-                    *slot = f16::from_f32(self.reduction.finish(*sum, self.length));
-                }
+                let (number, column) = ((at + done) / inner, (at + done) % inner);
+                let (outer, part) = (number / parts, number % parts);
+                let count = (inner - column).min(piece.len() - done).min(BLOCK);
+                let (first, end) = (part * length / parts, (part + 1) * length / parts);
+                self.add(context, &x[outer * length * inner + column..], first..end, &mut piece[done..done + count]);
                 done += count;
             }
         });
+        for (outer, to) in to.chunks_mut(inner).enumerate() {
+            for (column, slot) in to.iter_mut().enumerate() {
+                let part = |part: usize| sums[(outer * parts + part) * inner + column];
+                let sum = (1..parts).fold(part(0), |sum, other| reduction.merge(sum, part(other)));
+                *slot = f16::from_f32(reduction.finish(sum, length));
+            }
+        }
         Ok(())
+    }
+}
+
+impl Fast {
+    /// Joins rows of `x` to the sums of its first columns.
+    fn add(&self, context: Context<'static>, x: &[f16], rows: Range<usize>, sums: &mut [f32]) {
+        let (count, mut wide) = (sums.len(), [0f32; WIDE]);
+        // Whole rows stand side by side: several are widened at once.
+        let together = if count == self.inner { (WIDE / count).max(1) } else { 1 };
+        for first in rows.clone().step_by(together) {
+            let some = together.min(rows.end - first) * count;
+            let wide = &mut wide[..some];
+            convert::widen(context, &x[first * self.inner..][..some], wide);
+            for row in wide.chunks_exact(count) {
+                sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum = self.reduction.join(*sum, value));
+            }
+        }
     }
 }
 
