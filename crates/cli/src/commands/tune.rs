@@ -80,7 +80,7 @@ fn wish(text: &str) -> Result<Wanted, String> {
 fn shape(text: &str) -> Result<AttentionShape, String> {
     let numbers: Result<Vec<usize>, _> = text.split(',').map(|number| number.trim().parse()).collect();
     match numbers.as_deref() {
-        Ok(&[heads, queries, keys, width]) if heads * queries * keys * width > 0 => {
+        Ok(&[heads, queries, keys, width]) if ![heads, queries, keys, width].contains(&0) => {
             Ok(AttentionShape { heads, queries, keys, width })
         }
         _ => Err("expected four positive numbers: heads,queries,keys,width".to_string()),
